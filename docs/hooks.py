@@ -38,6 +38,7 @@ NOTEBOOK = "notebook.ipynb"
 NOTEBOOK_PAGE = "notebook.md"
 # Numbers of a notebook link to records, which only the report shows.
 TO_RECORD = re.compile(r'<a href="records\.json#[^"]*">(.*?)</a>', re.DOTALL)
+DISPLAYED = re.compile(r'<math [^>]*display="block".*?</math>', re.DOTALL)
 TO_DOCS = re.compile(r'(?<=href=")((?:\.\./)+)docs/([^"#]+)\.md')
 
 
@@ -59,7 +60,14 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
             path = _outside(link, page.src_uri)
             if path is not None and _in_site(path) not in files.src_uris:
                 files.append(_added(path, config))
+                if path.endswith(NOTEBOOK):
+                    files.append(_copied(path, config))
     return files
+
+
+def _copied(path: str, config: MkDocsConfig) -> File:
+    """A file outside docs/ as it is."""
+    return File.generated(config, path, abs_src_path=str(ROOT / path))
 
 
 def _in_site(path: str) -> str:
@@ -71,16 +79,19 @@ def _added(path: str, config: MkDocsConfig) -> File:
     """A file outside docs/ as a file of the site."""
     place = _in_site(path)
     if place == path:
-        return File.generated(config, path, abs_src_path=str(ROOT / path))
+        return _copied(path, config)
     # The search would find every number of a table.
-    title = _read(path).cells[0].source.splitlines()[0].lstrip("# ")
+    paper = _read(path).cells[0].source.splitlines()[0].lstrip("# ")
+    _, study, slug, _ = Path(path).parts
+    title = f"{paper}: notebook of {study}"
+    of_paper = relpath(f"{slug}.md", Path(place).parent)
     text = f"""---
 title: {json.dumps(title)}
 search:
   exclude: true
 ---
-Executed on the study `{Path(path).parts[1]}`. The notebook itself, with its code, is
-`{path}`, for Jupyter.
+Executed on the study `{study}` of [{paper}]({of_paper}). The notebook itself, with its
+code, is [{path}]({NOTEBOOK}){{: download="{study}.ipynb" }}, for Jupyter.
 """
     outside = InclusionLevel.NOT_IN_NAV
     return File.generated(config, place, content=text, inclusion=outside)
@@ -95,6 +106,9 @@ def _notebook(page: str) -> str:
     """The texts, tables and figures of the notebook that a page shows."""
     drawn = content(_read(page.replace(NOTEBOOK_PAGE, NOTEBOOK)))
     drawn = TO_DOCS.sub(r"\1\2.html", TO_RECORD.sub(r"\1", drawn))
+    drawn = DISPLAYED.sub(r'<span class="formula">\g<0></span>', drawn)
+    for tables in (_transposed, _stacked):
+        drawn = re.sub(r"<table\b.*?</table>", tables, drawn, flags=re.DOTALL)
     return f'<div class="notebook">{drawn}</div>'
 
 
@@ -155,11 +169,44 @@ def _as_cards(table: re.Match[str]) -> str:
     return f'<table class="cards"><tbody>{"".join(cards)}</tbody></table>'
 
 
+def _transposed(table: re.Match[str]) -> str:
+    """A table of metrics by method, with a row for each method if there are more.
+
+    Methods as columns would not fit the page. Only a table with one column of names
+    can be turned.
+    """
+    names, rows = _cells(table[0])
+    is_turnable = _plain(names[0]) == "metric" if names else False
+    if not is_turnable or len(rows) + 1 >= len(names):
+        return table[0]
+    heads = ["<th>method</th>", *(f"<th>{_inner(row[0])}</th>" for row in rows)]
+    turned = [
+        [f"<td>{_inner(name)}</td>", *(row[place] for row in rows)]
+        for place, name in enumerate(names[1:], start=1)
+    ]
+    body = "".join(f"<tr>{''.join(row)}</tr>" for row in turned)
+    head = f"<thead><tr>{''.join(heads)}</tr></thead>"
+    return f"<table>{head}<tbody>{body}</tbody></table>"
+
+
+def _cells(table: str) -> tuple[list[str], list[list[str]]]:
+    """The heads of a table and the cells of its rows, with their tags."""
+    names = re.findall(r"<th\b.*?</th>", table, re.DOTALL)
+    rows = re.findall(r"<tr>(?:(?!</?tr>).)*?<td\b.*?</tr>", table, re.DOTALL)
+    return names, [re.findall(r"<td\b.*?</td>", row, re.DOTALL) for row in rows]
+
+
+def _inner(cell: str) -> str:
+    """A cell without its own tag."""
+    return cell.partition(">")[2].rpartition("<")[0]
+
+
 def _stacked(table: re.Match[str]) -> str:
     """A table whose cells name their columns, if a phone is too narrow for it."""
-    names = [_plain(name) for name in re.findall(r"<th\b.*?</th>", table[0], re.DOTALL)]
-    rows = re.findall(r"<tr>(?:(?!</?tr>).)*?<td\b.*?</tr>", table[0], re.DOTALL)
-    cells = [re.findall(r"<td\b.*?</td>", row, re.DOTALL) for row in rows]
+    heads, cells = _cells(table[0])
+    names = [_plain(name) for name in heads]
+    if any(len(row) != len(names) for row in cells):
+        return table[0]
     if not _is_wide(names, [[_plain(cell) for cell in row] for row in cells]):
         return table[0]
     stacked = []

@@ -24,8 +24,8 @@ from softmax_temperature.tools.programs import (
 def main(paper: Paper, params: ParamsFile = PARAMS) -> None:
     require_choice("--paper", paper, PAPERS)
     parameters = read_params(params)
-    # Use as many threads as a cell does: the last bits of a sum depend on the number of
-    # threads.
+    # Use as many threads as a cell uses, because the last bits of a sum depend on the
+    # number of threads.
     torch.set_num_threads(parameters.compute.threads_per_cell)
     module = import_module(f"softmax_temperature.papers.{paper}.collect")
     folder = paper_folder(parameters.profile, paper)

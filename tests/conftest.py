@@ -66,7 +66,7 @@ def project_root() -> Path:
 
 @pytest.fixture(scope="module")
 def own_programs() -> Iterator[None]:
-    """A PATH on which the programs of the tests' environment come first."""
+    """Put the programs of the tests' environment first on PATH."""
     folders = [str(Path(sys.executable).parent), os.environ["PATH"]]
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PATH", os.pathsep.join(folders))
@@ -75,7 +75,7 @@ def own_programs() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def site_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The documentation, built in strict mode, in which a warning is an error."""
+    """The folder of the site, built in strict mode, in which a warning is an error."""
     folder = tmp_path_factory.mktemp("built") / "site"
     command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict"]
     subprocess.run(
@@ -94,7 +94,7 @@ def browser_program() -> str:
 
 
 def _missing(marker: pytest.Mark) -> str | None:
-    """The first requirement of a marker that this machine lacks, if any."""
+    """A text that names what this machine lacks for the marker's tests, or None."""
     if marker.name == "gpu":
         import torch
 

@@ -1,4 +1,4 @@
-"""Simulates a GPU: tensors are on the CPU, but Python sees `cuda:0` and its rules.
+"""Simulates a GPU: tensors are on the CPU, but Python code sees them on `cuda:0`.
 
 Tensors on the GPU are recognised by their storage. A torch dispatch mode sees every
 operator: it refuses mixed devices and operators without a CUDA kernel, and records each
@@ -53,16 +53,16 @@ INDEXING = {"index", "index_put", "index_put_", "_index_put_impl_"}
 UNDECLARED = {
     "running_mean",
     "running_var",
-}  # Written to, although the schemas do not say so.
+}  # These write to arguments that their schemas do not mark as written.
 MOVES = {Tensor.to, Tensor.cpu, Tensor.cuda, torch.as_tensor}
 
 
 class Mixed(AssertionError):
-    """Raised if an operator gets tensors of both devices, or has no GPU kernel."""
+    """An operator got tensors of both devices, or has no GPU kernel."""
 
 
 def _key(tensor: Tensor) -> int:
-    """Address of the tensor's storage; 0 for packed weights and meta tensors."""
+    """The address of the tensor's storage; 0 for packed weights and meta tensors."""
     while torch._C._functorch.is_functorch_wrapped_tensor(tensor):
         tensor = torch._C._functorch.get_unwrapped(tensor)
     with torch._C.DisableTorchFunction():
@@ -74,16 +74,16 @@ def _key(tensor: Tensor) -> int:
 
 
 class PretendedGPU:
-    """Holds the set of tensors that are on the GPU, and records the host's waits.
+    """Knows which tensors are on the GPU, and records when the host waits for it.
 
-    `waits` has one entry per wait, with the operator and the line of the package.
+    `waits` has one entry per wait: the operator, and the package's line that called it.
     """
 
     def __init__(self) -> None:
         self.waits: list[str] = []
         self.graph: PretendedGraph | None = None
-        self.inside = False  # True in a call with GPU tensors.
-        self.unlike = False  # True in a call that waits only on a CPU.
+        self.inside = False  # True during a call with GPU tensors.
+        self.unlike = False  # True during a call that waits on a CPU only.
         self._there: dict[int, StorageWeakRef] = {}
         self._pinned: dict[int, StorageWeakRef] = {}
 
@@ -188,7 +188,7 @@ class _Functions(TorchFunctionMode):
 def _on_cpu(
     func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> tuple[torch.device | None, Any, Any]:
-    """The requested device, and the arguments with the CPU instead of this device."""
+    """The device in a call's arguments, and the arguments with the CPU in its place."""
     if func is Tensor.cpu:
         return CPU, args, kwargs
     if func is Tensor.cuda:
@@ -248,7 +248,7 @@ class _Operators(TorchDispatchMode):
         masks = any(leaf.dtype == torch.bool for _, leaf in _tensors(args[1:2]))
         indexes = name in INDEXING and gpu.holds(
             args[0]
-        )  # Rows on the host make it wait.
+        )  # If the indices are on the host, the host waits.
         if name == "copy_" and here:
             if not (gpu.is_pinned(args[1]) and len(args) > 2 and args[2]):
                 gpu.wait("copy")
@@ -287,7 +287,7 @@ class PretendedGraph:
         self._made: set[int] = set()
 
     def before(self, func: Any, args: Any) -> None:
-        """Save a tensor that is about to be overwritten, if it predates the capture."""
+        """Save the tensors that predate the capture and are about to be overwritten."""
         written = [
             given
             for argument, given in zip(func._schema.arguments, args, strict=False)
@@ -339,7 +339,7 @@ def _tensors(tree: Any) -> list[tuple[int, Tensor]]:
 
 
 def aliases(tree: Any) -> Any:
-    """New tensors on the same memory, so that in-place operators may reshape them."""
+    """New tensors on the same memory, which in-place operators may reshape."""
     return tree_map(
         lambda leaf: leaf.detach() if isinstance(leaf, Tensor) else leaf, tree
     )

@@ -11,7 +11,7 @@ PROFILES = ROOT / "profiles"
 
 @cache
 def rendered(name: str) -> tuple[str, Params]:
-    """Text of a profile's params.yaml, and its parameters, which no test may change."""
+    """A profile's params.yaml, as text and as parameters, which no test may change."""
     return render_profile(name, PROFILES)
 
 

@@ -171,7 +171,7 @@ def classification(
     cooling: Mapping[str, Any] | None = None,
     **recipe: Any,
 ) -> Training:
-    """A classifier's training, with all callbacks that record something about it."""
+    """The training run of a classifier, with all callbacks that record something."""
     objective, train = make_loss(loss, LOSSES[loss]), sets["train"]
     if isinstance(train, TreeSet):
         train, objective = train.labelled_nodes(), OverLabelledNodes(objective)

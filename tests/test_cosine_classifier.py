@@ -16,7 +16,7 @@ ALPHAS = (1.0, 10.0, 60.0, 250.0)
 def mixture(
     n: int = 203, dim: int = 12, classes: int = 5, seed: int = 0
 ) -> tuple[Tensor, Tensor]:
-    """Gaussian clusters after a softplus; no class is empty.
+    """Samples of Gaussian clusters after a softplus, with labels; no class is empty.
 
     They overlap enough for the accuracy to depend on the temperature.
     """

@@ -1,4 +1,4 @@
-"""The 23 statistics equal slow computations and values by hand; invariances hold."""
+"""The 23 statistics equal slow computations and values by hand, and are invariant."""
 
 from itertools import combinations
 
@@ -169,7 +169,8 @@ def test_two_collapsed_classes_by_hand() -> None:
         # Two of the four entries are -1.
         "feats_corr": 0.5,
         "feats_cos_sim": 0,
-        # In each dimension, two values are equally frequent.
+        # In each dimension two values are equally frequent, so the excess kurtosis is
+        # -2.
         "avg_kurtosis": -2,
         # scikit-learn returns 1 if the classes have no spread.
         "calinski_harabasz": 1,
@@ -255,8 +256,9 @@ def test_the_seed_only_draws_rows() -> None:
 
 
 def test_drawn_silhouettes_estimate_the_full_score_with_many_classes() -> None:
-    # There are five rows per class. A silhouette computed within a sample of the rows
-    # would be far off, because most classes would have only one or two rows in it.
+    # There are five rows per class. A silhouette that compared only a sample of the
+    # rows with each other would be far off, because most classes would have one or two
+    # rows in the sample.
     embeddings, labels = clustered(3_000, 6, 600)
     every = silhouette_samples(unit_rows(embeddings), labels.numpy())
     drawn = [describe(embeddings, labels, seed=seed)["silhouette"] for seed in range(3)]

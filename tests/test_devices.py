@@ -1,4 +1,4 @@
-"""GPU code stays on one device, calls existing kernels, and does not block the host.
+"""GPU code stays on one device, calls existing kernels, and lets the host run on.
 
 Each scenario runs on a simulated GPU (`pretended_gpu.py`) and, with the marker `gpu`,
 on a real one.
@@ -57,7 +57,7 @@ The order of samples goes up; the loss and the finite check come down.
 
 @dataclass
 class Device:
-    """A GPU with the name that code uses for it, and a record of the host's waits."""
+    """A GPU: the name that code uses for it, and a record of the host's waits."""
 
     name: str = "cuda"
     pretended: PretendedGPU | None = None
@@ -103,7 +103,7 @@ def epoch(training: Training) -> None:
 
 
 def without_dropout(training: Training) -> Training:
-    """The same training run without dropout.
+    """The training run, without dropout.
 
     A GPU draws dropout masks from its own generator, so results would differ.
     """
@@ -387,7 +387,7 @@ def test_a_grid_uploads_its_samples_once(
         accuracies.append(accuracy)
         assert (
             len(gpu.waits()) <= 3 * 3
-        )  # The order is uploaded; the finite check and accuracies are downloaded.
+        )  # Uploads: the order. Downloads: accuracies, and a check for finite values.
     torch.testing.assert_close(*accuracies, rtol=0, atol=0.05)
 
 
@@ -414,8 +414,8 @@ def test_a_search_uploads_its_samples_once(gpu: Device, tmp_path: Path) -> None:
         gpu.waits()
         train_with_curves(job, settings, parts, ("test", "validation"), seed=0)
         waits.append(len(gpu.waits()))
-    # A further epoch uploads its order, and downloads the finite check and two
-    # accuracies.
+    # A further epoch uploads its order of samples, and downloads the check for finite
+    # values and two accuracies.
     assert waits[1] - waits[0] <= 2 * 4
 
 

@@ -23,6 +23,8 @@ import pytest
 import typer
 
 import softmax_temperature
+from softmax_temperature.papers.shared.claims import CONTRADICTED
+from softmax_temperature.papers.shared.results import evidence
 from softmax_temperature.tools import cli
 from tests.conftest import ROOT
 
@@ -64,7 +66,7 @@ def check_shown(printed: str, shown: str) -> None:
 
 
 def links(text: str) -> list[str]:
-    """Targets of a page's links, except those in code."""
+    """The targets of a page's links, except links in code."""
     prose = re.sub(r"```.*?```|`[^`\n]*`", "", text, flags=re.DOTALL)
     return re.findall(r"\]\(([^)\s]+)\)", prose)
 
@@ -107,18 +109,19 @@ def test_the_readme_shows_what_calibrate_prints(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for _, code, shown in blocks("README.md", "sh"):
-        if shown is not None:
-            monkeypatch.setattr(sys, "argv", shlex.split(code))
-            with pytest.raises(SystemExit) as ended:
-                cli.main()
-            assert not ended.value.code
-            printed = capsys.readouterr().out.splitlines()
-            lines = [line for line in shown.splitlines() if line != "  ..."]
-            assert [line for line in lines if line not in printed] == []
-            assert len(lines) > 5
-            return
-    pytest.fail("README shows no output")
+    ((code, shown),) = re.findall(
+        r"```sh\n(.+)\n```\n\nThe report starts [^\n]*\n\n```text\n(.+?)```",
+        TEXTS["README.md"],
+        re.DOTALL,
+    )
+    monkeypatch.setattr(sys, "argv", shlex.split(code.rpartition("```sh\n")[2]))
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert not ended.value.code
+    printed = capsys.readouterr().out.split()
+    # The page wraps the lines for a phone.
+    assert printed[: len(shown.split())] == shown.split()
+    assert len(shown.split()) > 15
 
 
 def test_a_number_is_computed_and_trained_again_as_the_tutorial_says(
@@ -179,6 +182,67 @@ def test_the_readme_counts_verdicts_as_the_scorecard_does() -> None:
         assert ours in TEXTS["README.md"].replace("\n", " ")
     claims = re.findall(r"^\| \*\*", scorecard, re.MULTILINE)
     assert f"all {len(claims)} claims" in TEXTS["README.md"]
+
+
+def test_the_readme_counts_what_secondary_studies_contradict() -> None:
+    contradicted = {
+        paper: sum(
+            any(row["verdict"] == CONTRADICTED for row in claim.others)
+            for claim in claims
+        )
+        for paper, claims in evidence(ROOT / "results").items()
+    }
+    said = re.search(
+        r"they contradict (\d+) claims of focal loss and (\d+) of Cooling",
+        " ".join(TEXTS["README.md"].split()),
+    )
+    assert said
+    counts = {"focal": int(said[1]), "cooling": int(said[2])}
+    assert counts == {paper: count for paper, count in contradicted.items() if count}
+
+
+def test_the_effects_of_the_readme_are_those_of_the_claims() -> None:
+    """The claim of each effect, the study that the row names and the printed value."""
+    effects = {
+        "Focal loss": ("focal_cifar10", "focal", "flsd-53-calibrates"),
+        "Cooling": ("cooling_full", "cooling", "last-layer-helps-without-schedule"),
+        "Cosine classifiers": (
+            "collection",
+            "classifier_temperature",
+            "prediction-is-significant",
+        ),
+        "Temperature check": (
+            "temperature_check",
+            "temperature_check",
+            "accuracy-depends-on-temperature",
+        ),
+    }
+    table = TEXTS["README.md"].partition("| ours | printed |")[2].partition("\n\n")[0]
+    for name, (study, paper, claim) in effects.items():
+        (row,) = [line for line in table.splitlines() if line.startswith(f"| {name}")]
+        (known,) = [
+            one
+            for one in evidence(ROOT / "results")[paper]
+            if one.primary["id"] == claim
+        ]
+        sides = {one["profile"]: one for one in known.sides}
+        assert ("secondary study" in row) == (study != known.primary["primary"])
+        scale, digits = (1, 2) if paper == "classifier_temperature" else (100, 1)
+        found = sides[study]
+        for estimate in [found, *(found["tasks"] if "VGG" in row else [])]:
+            value, low, high = (
+                f"{scale * estimate[end]:.{digits}f}"
+                for end in ("value", "low", "high")
+            )
+            points = " points" if scale == 100 and f"{value} points" in row else ""
+            assert f"{value}{points} [{low}, {high}]" in row
+        printed = row.rpartition("|")[0].rpartition("|")[2].strip()
+        if found["published"] is None:
+            assert printed == "unknown"
+        else:
+            assert float(printed) == pytest.approx(
+                scale * found["published"], abs=0.5 * 10**-digits
+            )
 
 
 @pytest.mark.parametrize("page", TEXTS)
@@ -247,14 +311,18 @@ def test_an_executed_notebook_is_a_page_of_the_site(site_folder: Path) -> None:
         assert len(linked) >= 2
         title = docs.splitlines()[0].removeprefix("# ")
         _check_notebooks(site_folder, linked, title)
-    assert list(site_folder.rglob("*.ipynb")) == [], "a browser shows their source"
 
 
 def _check_notebooks(site_folder: Path, notebooks: set[str], title: str) -> None:
     for notebook in notebooks:
         page = (site_folder / notebook).with_suffix(".html")
         text = page.read_text(encoding="utf-8")
-        assert re.findall(r"<h1[^>]*>(.*?)</h1>", text) == [title]
+        assert re.findall(r"<h1[^>]*>(.*?)</h1>", text) == [
+            f"{title}: notebook of {Path(notebook).parts[1]}"
+        ]
+        # A browser would show the source of a notebook that it does not save.
+        assert re.search(r'<a download="\w+\.ipynb" href="notebook\.ipynb">', text)
+        assert page.with_suffix(".ipynb").is_file()
         assert text.count("<table") >= 3
         figures = list((ROOT / notebook).parent.glob("figures/*.svg"))
         assert text.count('<img src="data:image/png;base64,') == len(figures) > 0
@@ -299,12 +367,14 @@ def test_formulas_are_drawn_without_a_script(site_folder: Path) -> None:
 @pytest.mark.parametrize("page", TEXTS)
 def test_commands_and_their_options_exist(page: str) -> None:
     for line in [
-        line for _, code, _ in blocks(page, "sh") for line in code.splitlines()
+        line
+        for _, code, _ in blocks(page, "sh")
+        for line in code.replace("\\\n", "").splitlines()
     ]:
         words = shlex.split(line, comments=True)
         if words[:1] == ["softmax-temperature"]:
             name, *rest = words[1:]
-            # Only the arguments are parsed; the command does not run.
+            # This parses the arguments and does not run the command.
             COMMANDS[name].make_context(name, rest)
         if words[:1] == ["python"]:
             assert (ROOT / words[1]).is_file(), line

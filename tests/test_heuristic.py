@@ -29,7 +29,7 @@ def make_pairs(
 ) -> pd.DataFrame:
     """Pairs whose statistics differ between data sets and within a data set.
 
-    `law` maps statistics to optima.
+    `law` maps the table of statistics to the best inverse temperatures.
     """
     generator = np.random.default_rng(seed)
     of_dataset = np.repeat(
@@ -198,8 +198,8 @@ def test_with_no_defined_fold_the_summary_says_none() -> None:
         None
     ] * 4
     assert (summary["undefined_folds"], summary["folds"], summary["pairs"]) == (3, 3, 3)
-    # Each prediction is the mean of the other two. So the points (10, 40), (20, 35) and
-    # (60, 15) lie on a falling line.
+    # Each prediction is the mean of the other two. So the points of optimum and
+    # prediction, (10, 40), (20, 35) and (60, 15), lie on a falling line.
     assert summary["pooled_r"] == pytest.approx(-1)
     assert summary["mean_absolute_error"] == pytest.approx((30 + 15 + 45) / 3)
     # Of the predictions 40, 35 and 15, only the first is on the plateau of its pair.
@@ -248,8 +248,8 @@ def test_intervals_hold_what_they_promise_for_a_new_data_set() -> None:
             widths.append(estimate.high - estimate.low)
         coverage.append(np.mean(covered))
     assert np.mean(coverage) > 0.9 - 2 * np.std(coverage) / math.sqrt(len(coverage))
-    # The interval must not cover merely because it is huge: with the law known, an
-    # interval would be about 2 * 1.64 * sqrt(12² + 6²) = 44 wide.
+    # The interval must not cover the optimum merely because it is huge: if the law were
+    # known, the interval would be about 2 * 1.64 * sqrt(12² + 6²) = 44 wide.
     assert np.mean(widths) < 100
 
 

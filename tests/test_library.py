@@ -1,4 +1,4 @@
-"""The top-level API is quick to import, and its examples run."""
+"""The top-level API is quick to import, and the examples in its docstrings run."""
 
 import doctest
 import subprocess

@@ -1,4 +1,4 @@
-"""The files that pin dependencies agree, and `make` sets up the environment once."""
+"""The files that pin dependencies agree; `make` sets up the environment only once."""
 
 import ast
 import os
@@ -194,7 +194,7 @@ def top_level_imports(path: Path) -> set[str]:
     return {name.split(".")[0] for name in plain | named}
 
 
-ROOMS = (  # Each may import the ones before it; the package's __init__ may import all.
+ROOMS = (  # Each may import those before it; `__init__` may import all.
     *(
         "data.seeds",
         "runner",
@@ -412,7 +412,7 @@ def test_a_cpu_build_of_the_pinned_torch_stays_and_cuda_is_left_out(
 
 
 def make(*arguments: str, folder: Path) -> str:
-    # Otherwise an outer make would pass its options to this one.
+    # If these variables stayed, an outer make would pass its options to this make.
     environment = {
         key: value
         for key, value in os.environ.items()
@@ -427,7 +427,7 @@ def make(*arguments: str, folder: Path) -> str:
 def test_make_repro_ends_with_its_report_and_its_verdict(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Run the recipe with make; one line each stands in for DVC and for the verdict."""
+    """Make runs the recipe; one line each takes the place of DVC and of the verdict."""
     for name in ("Makefile", "params.yaml", "requirements.lock"):
         shutil.copy(ROOT / name, tmp_path)
     programs = tmp_path / ".venv" / "bin"

@@ -128,7 +128,7 @@ def test_data_without_an_optimum_are_recognised_at_every_scale(scale: float) -> 
 def test_an_optimum_far_from_the_largest_margin_is_found(scale: float) -> None:
     # Most rows have two classes with a margin of 1e-6, and are right in 2 of 3 cases.
     # One row is right with a margin of 1, and does not affect the fit. At the best T,
-    # the larger logit has a probability of 2/3.
+    # the larger logit of these rows has a probability of 2/3.
     logits = scale * torch.tensor([[0.0, -1e-6]] * 30 + [[0.0, -1.0]]).double()
     labels = torch.tensor([0, 0, 1] * 10 + [0])
     fit = fit_temperature(logits, labels)
@@ -314,6 +314,7 @@ def test_labels_of_one_class_do_not_identify_a_temperature(criterion: str) -> No
     assert cooling.last_fit is not None
     assert cooling.last_fit.at_bound
     assert cooling.temperature == 1
-    # If other rows are used for the fit, the reported rows may all be of one class.
+    # If the temperature is fitted on other rows, the reported rows may all be of one
+    # class.
     report = calibrate(logits, labels, validation=drawn(200, seed=1), bootstrap=0)
     assert report.temperature == fit_temperature(*drawn(200, seed=1)).temperature

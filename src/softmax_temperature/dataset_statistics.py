@@ -79,7 +79,7 @@ STATISTICS: Final = (
     "calinski_harabasz",
     "david_bouldin",
 )
-# Silhouettes are computed for at most this many rows, each against all rows.
+# Silhouettes are computed for at most this many rows, each compared with all rows.
 SILHOUETTE_ROWS: Final = 2_000
 # Royston's approximation of the Shapiro-Wilk weights is validated up to this number of
 # rows; scipy warns beyond it.
@@ -146,7 +146,7 @@ def _check(embeddings: Tensor, labels: Tensor, seed: int) -> None:
 
 
 def _in_content_order(embeddings: Tensor, labels: Tensor) -> tuple[Array, Indices]:
-    """The rows, copied and sorted by content, and their classes, numbered from 0."""
+    """Copies of the rows, sorted by content, and their classes, numbered from 0."""
     copied = embeddings.detach().to("cpu", torch.float64, copy=True).contiguous()
     # Rows are sorted by their bytes, so equal numbers must have equal bytes: adding 0.0
     # turns -0.0 into 0.0.
@@ -156,7 +156,8 @@ def _in_content_order(embeddings: Tensor, labels: Tensor) -> tuple[Array, Indice
     order = np.argsort(rows.view(row_bytes).ravel())
     rows = rows[order]
     classes = classes[order]
-    # Equal rows are now in arbitrary order, so sort their classes too.
+    # Equal rows are now in arbitrary order, so sort their classes within each group of
+    # equal rows.
     differs_from_last = (rows[1:] != rows[:-1]).any(axis=1)
     distinct_row = np.append(0, np.cumsum(differs_from_last))
     return rows, classes[np.lexsort((classes, distinct_row))]
@@ -171,7 +172,7 @@ def _raw_moments(raw: Array) -> dict[str, float]:
 
 
 def _normalised(raw: Array) -> Array:
-    """Scale the rows to length 1, in place."""
+    """Scale the rows of `raw` to length 1, in place, and return them."""
     lengths = np.sqrt(np.einsum("nd,nd->n", raw, raw))
     raw /= lengths[:, None]
     return raw
@@ -193,7 +194,7 @@ def _sizes_and_moments(unit: Array, classes: Indices) -> dict[str, float]:
 
 
 def _membership(classes: Indices) -> tuple[sparse.csc_array, Array]:
-    """The matrix (n_classes, n) that sums rows by class, and the class sizes."""
+    """The matrix (n_classes, n) that sums rows by class, and the sizes of classes."""
     ones = np.ones(len(classes))
     positions = (classes, np.arange(len(classes)))
     counts = np.bincount(classes).astype(np.float64)
@@ -224,7 +225,7 @@ def _varies(columns: Array) -> NDArray[np.bool_]:
 
 
 def _blocks(rows: int, width: int) -> Iterator[slice]:
-    """Slices of at most _BLOCK_NUMBERS / `width` rows each, but of at least one row."""
+    """Yield slices of at most _BLOCK_NUMBERS / `width` rows, but at least one row."""
     step = max(1, _BLOCK_NUMBERS // width)
     for start in range(0, rows, step):
         yield slice(start, start + step)
@@ -260,7 +261,7 @@ def _dimension_statistics(
 
 
 def _central_moments(unit: Array) -> tuple[Array, Array]:
-    """Population covariance (dim, dim) and fourth central moments (dim,)."""
+    """The population covariance (dim, dim) and fourth central moments (dim,)."""
     samples, dim = unit.shape
     centre = unit.mean(axis=0)
     covariance = np.zeros((dim, dim))
@@ -274,7 +275,7 @@ def _central_moments(unit: Array) -> tuple[Array, Array]:
 
 
 def _mean_cosine(unit: Array, varying: Indices) -> float:
-    """Mean cosine between two different columns, among the columns that vary."""
+    """Mean cosine between two different columns, among the columns in `varying`."""
     count = len(varying)
     if count == 1:
         return 0.0
@@ -293,7 +294,8 @@ def _mean_normality(unit: Array, seed: np.random.SeedSequence) -> float:
     from scipy.stats import shapiro
 
     sample = unit[_drawn_rows(len(unit), NORMALITY_ROWS, seed)]
-    # A column may be constant on the drawn rows.
+    # Leave out columns that are constant on the drawn rows, although they vary on all
+    # rows.
     sample = sample[:, _varies(sample)]
     if sample.size == 0:
         return 1.0
@@ -330,7 +332,7 @@ def _separation(
 def _silhouettes(unit: Array, classes: Indices, rows: Indices) -> Array:
     """Silhouette coefficients of the given rows, each compared with all rows.
 
-    They equal scikit-learn's `silhouette_samples`.
+    The coefficients equal those of scikit-learn's `silhouette_samples`.
     """
     # Deviation: we score a random sample of the rows against all rows, which estimates
     # the full score without bias in time linear in n. The paper does not say whether it
@@ -353,21 +355,21 @@ def _silhouettes(unit: Array, classes: Indices, rows: Indices) -> Array:
 
 
 def _distance_sums(unit: Array, by_class: sparse.csc_array, rows: Indices) -> Array:
-    """Sums of distances from rows to the members of each class, (n_classes, rows)."""
+    """Sums of distances from `rows` to each class's members, (n_classes, rows)."""
     sums = np.zeros((by_class.shape[0], len(rows)))
     opposite = -2.0 * unit[rows].T
     for block in _blocks(len(unit), len(rows)):
         squared = unit[block] @ opposite
         squared += 2.0
-        # The distance between equal rows, for instance from a row to itself, is 0, not
-        # the square root of a rounding error.
+        # Set the distance between equal rows, for instance from a row to itself, to 0;
+        # otherwise it would be the square root of a rounding error.
         squared[squared < _ROUNDING] = 0.0
         sums += by_class[:, block] @ np.sqrt(squared, out=squared)
     return sums
 
 
 def _drawn_rows(count: int, limit: int, seed: np.random.SeedSequence) -> Indices:
-    """All row numbers, or `limit` of them drawn without replacement, in order."""
+    """All row numbers below `count`, or `limit` of them at random, in order."""
     if count <= limit:
         return np.arange(count)
     drawn = np.random.default_rng(seed).choice(count, limit, replace=False)

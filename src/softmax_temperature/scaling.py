@@ -20,16 +20,16 @@ from softmax_temperature.metrics.checks import (
 from softmax_temperature.metrics.probability_check import check_not_probs
 
 # Bracket of the likelihood search for logits of ordinary scale. For much larger or
-# smaller logits the search multiplies it by a power of `BRACKET_STEP`.
+# smaller logits the search multiplies both ends by a power of `BRACKET_STEP`.
 TEMPERATURE_BOUNDS = (1e-4, 1e4)
 BRACKET_STEP = 1e8
 # Largest ratio of the temperature to the mean margin of the labels. At larger ratios,
 # float64 rounding hides the slope at the optimum.
 LARGEST_RATIO = 1e8
-# Smallest accepted margin: the inverse of a smaller one, times the bracket, would
+# Smallest accepted margin: the inverse of a smaller margin, times the bracket, would
 # exceed float64.
 SMALLEST_MARGIN = 1e-300
-# 0.1, 0.2, ..., 10.0: focal paper, section 5.
+# The grid 0.1, 0.2, ..., 10.0 of the focal paper, section 5.
 TEMPERATURE_GRID = tuple(tenths / 10 for tenths in range(1, 101))
 # Tolerance on log T; `fit_temperature` promises 1e-6.
 LOG_TOLERANCE = 1e-8
@@ -93,15 +93,16 @@ def fit_temperature(
 def search_temperature(
     logits: Tensor, labels: Tensor, *, criterion: str = "nll", bins: int = 15
 ) -> TemperatureFit:
-    """`fit_temperature` for logits and labels that have been checked."""
+    """Do the work of `fit_temperature`, for logits and labels that were checked."""
     bins = check_count(bins, "bins", least=1)
     if criterion not in ("nll", "ece"):
         raise ArgumentError(
             f"criterion must be 'nll' or 'ece', got {criterion!r}",
             "Use one of the two.",
         )
-    # Margins to the largest logit: their exponentials cannot overflow, and the largest
-    # of each row is 1. They are computed in place, because logits may be large.
+    # Replace logits by their margins to the row's largest logit: the exponentials of
+    # margins cannot overflow, and the largest in each row is 1. Compute the margins in
+    # place, because the table may be large.
     margins = logits.detach().to(torch.float64, copy=True)
     margins -= margins.amax(dim=1, keepdim=True)
     _check_range(margins, logits)
@@ -176,7 +177,7 @@ def sandwich_interval(
 
 
 def apply_temperature(logits: Tensor, temperature: float) -> Tensor:
-    """Divide logits by a temperature.
+    """Divide `logits` by `temperature`.
 
     Args:
         logits: Shape (n, classes), floating point; -inf for masked classes.
@@ -197,7 +198,8 @@ def apply_temperature(logits: Tensor, temperature: float) -> Tensor:
 def _fit_likelihood(margins: Tensor, labels: Tensor) -> TemperatureFit:
     label_margin = margins.gather(1, labels[:, None]).squeeze(1).mean().item()
     largest = _largest_margin(margins)
-    # A masked class has weight 0, and 0 times its clamped margin is 0.
+    # Clamp the infinite margin of a masked class: its weight is 0, and 0 times a finite
+    # margin is 0, not NaN.
     margins.clamp_(min=torch.finfo(margins.dtype).min)
 
     def fitted(temperature: float, **state: bool) -> TemperatureFit:
@@ -211,8 +213,8 @@ def _fit_likelihood(margins: Tensor, labels: Tensor) -> TemperatureFit:
     separable = label_margin == 0 and largest > 0
     if separable:
         return fitted(_bracket(step)[0], at_bound=True, separable=True)
-    # Pass arguments instead of closure variables: brentq leaves a reference cycle that
-    # would keep the margins in memory.
+    # Pass the margins as arguments instead of in a closure: brentq leaves a reference
+    # cycle that would keep a closure's variables in memory.
     sample = (margins, label_margin)
     if scale == 0 or _slope(math.log(LARGEST_RATIO * scale), *sample) >= 0:
         return fitted(_bracket(step)[1], at_bound=True)
@@ -265,13 +267,13 @@ def _check_range(margins: Tensor, logits: Tensor) -> None:
 
 
 def _bracket(step: int) -> tuple[float, float]:
-    """Bracket of the search after `step` moves; neighbouring brackets share an end."""
+    """The ends of the search's bracket number `step`; neighbours share an end."""
     low, high = TEMPERATURE_BOUNDS
     return low * BRACKET_STEP**step, high * BRACKET_STEP**step
 
 
 def _largest_margin(margins: Tensor) -> float:
-    """Largest distance from an unmasked logit to the largest logit of its row."""
+    """The largest distance from an unmasked logit to the largest logit of its row."""
     lowest = (
         piece.masked_fill(piece.isneginf(), 0.0).min().item()
         for piece in _pieces(margins)
@@ -301,12 +303,13 @@ def _mean_log_sum(margins: Tensor, inverse_temperature: float) -> float:
 def _fit_calibration_error(
     margins: Tensor, labels: Tensor, bins: int
 ) -> TemperatureFit:
-    # The prediction comes from the undivided logits, because division can round two
-    # logits to one value.
+    # Take the prediction from the undivided logits, because division can round two
+    # logits to the same value.
     correct = (margins.argmax(dim=1) == labels).double()
     # The margin of the prediction is 0, so its probability is one over the softmax's
-    # denominator. All pieces and temperatures share this memory: small tensors
-    # allocated between large temporaries would keep the allocator from reusing it.
+    # denominator. All pieces and temperatures share these two tensors, because small
+    # tensors allocated between large temporaries would keep the allocator from reusing
+    # memory.
     denominators = margins.new_empty(len(margins))
     scratch = torch.empty_like(_pieces(margins)[0])
 
@@ -331,9 +334,9 @@ def _fit_calibration_error(
 
 
 def _pieces(rows: Tensor, table: Tensor | None = None) -> tuple[Tensor, ...]:
-    """Slices of consecutive rows, short enough to keep temporaries of `table` small.
+    """The `rows` in slices, short enough to keep temporaries for `table` small.
 
-    `table` is `rows` by default.
+    If `table` is None, `rows` itself is the table.
     """
     classes = (rows if table is None else table).shape[1]
     pieces: tuple[Tensor, ...] = rows.split(max(1, CHUNK // classes))

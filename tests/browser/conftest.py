@@ -10,7 +10,7 @@ from selenium.webdriver.chrome.service import Service
 
 WIDTHS = (420, 1280)
 SCHEMES = ("light", "dark")
-# A script that returns the texts with too little contrast to their background.
+# A script that returns the texts whose contrast with their background is too low.
 CONTRAST = (Path(__file__).parent / "contrast.js").read_text()
 
 
@@ -18,7 +18,8 @@ CONTRAST = (Path(__file__).parent / "contrast.js").read_text()
 def browser(browser_program: str) -> Iterator[Chrome]:
     options = ChromeOptions()
     options.binary_location = browser_program
-    # A container may lack shared memory, and the second user that the sandbox needs.
+    # A container may have too little shared memory, and may not support the browser's
+    # sandbox.
     for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage"):
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})

@@ -1,4 +1,4 @@
-"""Read from disk, the documentation logs no messages, fits, and can be searched."""
+"""Read from disk, the site logs no messages, fits the window, and can be searched."""
 
 from pathlib import Path
 
@@ -35,7 +35,7 @@ BEYOND = """
 const page = document.documentElement;
 return [page.scrollWidth - page.clientWidth, innerWidth];
 """
-# A notebook's tables have up to twenty columns, so they scroll.
+# A notebook's tables have up to twenty columns, so they are allowed to scroll.
 WIDE_TABLES = """
 return [...document.querySelectorAll(".md-typeset__scrollwrap")]
   .filter((box) => !box.closest(".notebook") && box.scrollWidth > box.clientWidth + 1)

@@ -202,7 +202,7 @@ def _only_own_objects_are_searched() -> None:
 
 @pytest.fixture(scope="session")
 def make_network() -> MakeNetwork:
-    """A function that makes a network, named or from blocks, in evaluation mode."""
+    """A function that builds a network by name, or from blocks, in evaluation mode."""
 
     def make(name: str | Sequence[str], seed: int = 0) -> nn.Module:
         torch.manual_seed(seed)
@@ -241,7 +241,7 @@ def images() -> Tensor:
 
 @pytest.fixture
 def images_for(images: Tensor) -> Callable[[nn.Module], Tensor]:
-    """Resizes the images to the size that the network expects."""
+    """A function that returns the images in the size that a network expects."""
     return lambda network: (
         images.repeat(1, 1, 2, 2) if isinstance(network, UNet) else images
     )
@@ -249,7 +249,7 @@ def images_for(images: Tensor) -> Callable[[nn.Module], Tensor]:
 
 @pytest.fixture(scope="session")
 def uncertain_labels() -> Callable[[Tensor], Tensor]:
-    """Labels for which logits (n, classes, ...) have a best temperature.
+    """A function of logits (n, classes, ...): labels with a finite best temperature.
 
     Of every three labels, two are the class of the largest logit, and one is that of
     the second largest logit.

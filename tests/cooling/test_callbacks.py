@@ -84,7 +84,7 @@ def test_lightning_cools_after_each_epoch(mode: str, tmp_path: Path) -> None:
 
 
 def sentences(rows: int, seed: int) -> list[dict[str, Tensor]]:
-    """Sentences of two classes; one word in four belongs to the other class."""
+    """Sentences of two classes; one word in four comes from the other class."""
     generator = torch.Generator().manual_seed(seed)
     labels = torch.arange(rows) % 2
     from_other_class = torch.rand(rows, 6, generator=generator) < 0.25

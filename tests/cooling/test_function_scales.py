@@ -28,7 +28,7 @@ HALVES = [torch.bfloat16, torch.float16]
 
 
 def around(function: nn.Module) -> nn.Module:
-    """A layer, the function, and a classifier whose width matches."""
+    """A network: a layer, the function, and a classifier whose width matches."""
     torch.manual_seed(0)
     network = nn.Sequential(nn.Linear(5, 6), function, nn.Flatten(), nn.LazyLinear(3))
     network(rows(function).float())
@@ -111,8 +111,8 @@ def test_a_layer_norm_reads_x_over_beta_and_its_weight_carries_the_scale() -> No
     plan = cooling.plan_redistribution(network)
     assert plan.layers == 2
     assert plan.functions == {"1": 0.5}
-    # The layer norm removes the scale of its input, so its weight carries the full
-    # power of the output.
+    # The layer norm removes the scale of its input, so its weight and bias alone set
+    # the scale of its output.
     assert plan.parameters["1.weight"] == plan.parameters["1.bias"] == 0.5
     before = network(rows(network[1]))
     after = cooled(network, 100.0)(rows(network[1]))

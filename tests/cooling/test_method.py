@@ -152,8 +152,8 @@ def test_periodic_redistributes_when_it_exceeds_the_maximum(
     assert all(
         torch.equal(weights[name], value) for name, value in network.named_parameters()
     )
-    # The logits grow by a factor of 4, so the temperature exceeds the reset
-    # temperature, 1.5 times the best one, by a factor of 4 / 1.5.
+    # The logits grow by a factor of 4, so the temperature becomes 4 * best. It exceeds
+    # the reset temperature, 1.5 * best, by a factor of 4 / 1.5.
     with torch.no_grad():
         for parameter in network[-1].parameters():
             parameter.mul_(4)

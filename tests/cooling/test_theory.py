@@ -1,7 +1,4 @@
-"""Theorem 3.7, worked out by hand.
-
-`theory_checks` compares all statements with autograd.
-"""
+"""Theorem 3.7 by hand; `theory_checks` compares all statements with autograd."""
 
 from collections.abc import Callable
 

@@ -21,9 +21,9 @@ PIXELS = np.random.default_rng(0).integers(0, 256, (18, 12, 12, 3), dtype=np.uin
 
 @pytest.fixture
 def write_npz(tmp_path: Path) -> Write:
-    """Writes `birds.npz` with 12 training and 6 test images of 3 classes.
+    """A function that writes `birds.npz`: 12 training and 6 test images of 3 classes.
 
-    Keyword arguments replace arrays; None omits an array.
+    Its keyword arguments replace arrays; None omits an array.
     """
 
     def write(name: str = "birds", **replaced: Any) -> Path:
@@ -45,9 +45,10 @@ def write_npz(tmp_path: Path) -> Write:
 
 @pytest.fixture
 def write_folders(tmp_path: Path) -> Write:
-    """Writes `birds/PART/CLASS/N.png` and returns the folder `birds`.
+    """A function that writes `birds/PART/CLASS/N.png` and returns the folder `birds`.
 
-    The RGB images have several sizes; arguments give the number of images per class.
+    The RGB images have several sizes. The function's arguments are the numbers of
+    images per class.
     """
 
     def write(name: str = "birds", **parts: dict[str, int]) -> Path:
@@ -66,7 +67,7 @@ def write_folders(tmp_path: Path) -> Write:
 
 @pytest.fixture
 def write_jsonl(tmp_path: Path) -> Write:
-    """Writes `talk.jsonl`, with objects as lines of JSON, and bytes unchanged."""
+    """A function that writes `talk.jsonl`: objects as JSON, bytes unchanged."""
 
     def write(*rows: Any, name: str = "talk") -> Path:
         path = tmp_path / f"{name}.jsonl"
@@ -84,9 +85,9 @@ def write_jsonl(tmp_path: Path) -> Write:
 
 @pytest.fixture
 def prepare_data(tmp_path: Path) -> Callable[..., PreparedData]:
-    """Prepares raw data below the test's folder and opens the result.
+    """A function that prepares raw data below the test's folder and opens the result.
 
-    Keyword arguments set the limits on the numbers of samples.
+    Its keyword arguments limit the numbers of samples.
     """
 
     def prepare_and_open(

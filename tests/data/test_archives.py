@@ -1,4 +1,4 @@
-"""Archives are read exactly; every fault raises one error that names the file."""
+"""Archives are read exactly; if one is faulty, an error names the file."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Class folders are listed in the same order on every system; errors name the path."""
+"""Class folders are listed in the same order on every system; errors name a path."""
 
 import os
 import shutil

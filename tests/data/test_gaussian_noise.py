@@ -48,7 +48,10 @@ def test_the_noise_has_its_deviation_and_pixels_and_channels_are_independent() -
 def write_archive(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[..., np.ndarray]:
-    """Write a small CIFAR-10-C, with some arrays replaced, and return its images."""
+    """A function that writes a small CIFAR-10-C and returns its images.
+
+    The function's keyword arguments replace arrays.
+    """
 
     def write(**replaced: Any) -> np.ndarray:
         images = np.random.default_rng(0).integers(

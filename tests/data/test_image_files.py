@@ -75,7 +75,8 @@ def test_a_truncated_file_is_refused_by_name(
 
 
 def test_a_file_in_another_format_is_refused(tmp_path: Path) -> None:
-    # Pillow can decode many more formats, and passes EPS files to Ghostscript.
+    # Pillow can decode many more formats, for which it may start other programs: it
+    # passes EPS files to Ghostscript.
     Image.fromarray(PIXELS).save(tmp_path / "a.png", format="PCX")
     with pytest.raises(InputError, match=r"a\.png: is not a readable image"):
         inspect_image(tmp_path / "a.png", size_limit=None)

@@ -1,4 +1,4 @@
-"""Stored logits carry the name of the split that they come from."""
+"""Stored logits record the name of the split that they come from."""
 
 from pathlib import Path
 

@@ -63,8 +63,8 @@ def test_labels_of_phrases_follow_from_the_rules_of_the_grammar() -> None:
     assert [verdict(sentence) for sentence in texts] == labels.tolist()
 
 
-# Written by hand for each gender, case and article: the correct German translations of
-# each English noun phrase.
+# The correct German translations of each English noun phrase, written by hand for each
+# gender, case and article.
 TRANSLATIONS = {
     "the small dog": {
         "der kleine Hund",

@@ -39,8 +39,8 @@ def find(name: str, root: Path, download: bool = False) -> Any:
 def test_arrays_come_before_texts_texts_before_folders_and_folders_before_torchvision(
     write_npz: Any, write_folders: Any, write_jsonl: Any, tmp_path: Path
 ) -> None:
-    # The published archive of IMDB unpacks to folders that look like class folders of
-    # images.
+    # If the published archive of IMDB is unpacked, its folders look like class folders
+    # of images.
     for name in ("mnist", "imdb"):
         write_folders(name)
         assert isinstance(find_archive(name, root=tmp_path), ClassFolders)

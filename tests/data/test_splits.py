@@ -69,8 +69,8 @@ def test_a_random_holdout_shares_every_class_as_nearly_as_rows_allow(
 
 @pytest.mark.parametrize("fraction", [0.25, 0.5])
 def test_every_row_is_held_out_as_often_whatever_its_class(fraction: float) -> None:
-    # The classes have 1, 1, 2, 3 and 8 rows. Over 4000 draws a share has a standard
-    # error of at most 0.008.
+    # The classes have 1, 1, 2, 3 and 8 rows. The share of 4000 draws in which a row is
+    # held out has a standard error of at most 0.008.
     labels = np.repeat(np.arange(5), [1, 1, 2, 3, 8])
     generator = generator_for(0)
     draws = np.array([random_holdout(labels, fraction, generator) for _ in range(4000)])
@@ -101,7 +101,7 @@ def test_no_limit_and_a_large_one_keep_the_part(limit: int | None) -> None:
 
 
 def parts(split: SplitName) -> tuple[Part, Part, Part]:
-    """Images, texts, and sentences with translations."""
+    """One part of each kind: images, texts, and sentences with translations."""
     images = Part("birds", split, torch.zeros(3, 2), ROWS, ROWS)
     texts = Part("birds", split, ("a", "b", "c"), ROWS, ROWS)
     pairs = Part.of_all("birds", split, ("a", "b"), ("c", "d"))

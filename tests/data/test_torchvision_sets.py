@@ -33,7 +33,7 @@ def write_mnist(
     labels: np.ndarray,
     prefixes: tuple[str, str] = ("train", "t10k"),
 ) -> None:
-    """Write MNIST's format: a magic number for type and rank, the sizes, the bytes."""
+    """Write files in MNIST's format: type and rank, then the sizes, then the bytes."""
     (root / kind / "raw").mkdir(parents=True, exist_ok=True)
     for prefix in prefixes:
         for what, values in (("images-idx3", IMAGES), ("labels-idx1", labels)):

@@ -1,4 +1,4 @@
-"""Translation data sets are read line by line; each fault gives one clear error."""
+"""Translation data sets are read line by line; faulty files raise a clear error."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from softmax_temperature.runner.errors import InputError
 def read(root: Path, *languages: str, **files: bytes) -> dict[str, Part]:
     """Write the data set `letters` with some files replaced, and read it.
 
-    The argument train__en replaces the file train.en.
+    For instance, the argument `train__en` replaces the file train.en.
     """
     (root / "letters").mkdir(exist_ok=True)
     for name in [f"{part}.{language}" for part in SPLITS for language in ("en", "de")]:

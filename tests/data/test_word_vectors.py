@@ -1,4 +1,4 @@
-"""Word vectors are read from text and npz files; each fault gives one clear error."""
+"""Word vectors are read from text and npz files; faulty files raise a clear error."""
 
 from pathlib import Path
 from typing import Any

@@ -28,14 +28,14 @@ MAKERS: dict[str, Callable[[], nn.Module]] = {
 
 
 def make_network(name: str = "mlp", seed: int = 0) -> nn.Module:
-    """A network by name, in float32, with weights drawn from a seed."""
+    """Build a network by name, in float32, with weights drawn from a seed."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         return MAKERS[name]()
 
 
 def make_problem(name: str = "mlp", *, probes: int | None = None) -> Problem:
-    """A problem with two draws of a network's weights, and the samples."""
+    """The problem of a network with two draws of its weights, on the samples."""
     first, second = (make_network(name, seed).double().eval() for seed in (0, 1))
     loss = SoftmaxCrossEntropy(torch.arange(SAMPLES) % CLASSES, CLASSES)
     return Problem(first, second, make_images(), loss, probes, chunk=100, seed=0)

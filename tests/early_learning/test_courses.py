@@ -69,8 +69,9 @@ def test_first_speeds_predict_times_which_are_constant_for_small_logits() -> Non
         times[norm] = event_times(
             start.gradient_flow, problem.loss, settings(start, 10)
         )
-        # A change of the logits by a tenth of a small norm hardly changes their speed.
-        # A change by a tenth of a large norm already corrects the first samples.
+        # If the logits change by a tenth of a small norm, their speed hardly changes.
+        # If the logits change by a tenth of a large norm, the first samples are already
+        # corrected.
         assert times[norm][TENTH] == pytest.approx(
             0.1 * start.scales.logit_time, rel=0.05 if norm < 1 else 0.5
         )

@@ -60,7 +60,7 @@ def logits_at(
 
 
 class Missing:
-    """A loss of a single logit on its way to 2: the remaining fraction of the way."""
+    """A loss for a logit that goes from 0 to 2: the share of the way that is left."""
 
     def residual(self, logits: Tensor, rows: slice = slice(None)) -> Tensor:
         return logits[rows]
@@ -70,7 +70,7 @@ class Missing:
 
 
 def approached(unit: float = 1.0, *, stop: float = math.inf, **changes: Any) -> Course:
-    """Integrate the flow of a logit from 0 towards 2: by hand, 2 - 2 exp(-s / unit)."""
+    """Integrate the flow of a logit from 0 towards 2, which is 2 - 2 exp(-s / unit)."""
 
     def rate(state: Any) -> Any:
         return np.where(state > stop, np.nan, (2 - state) / unit)
@@ -142,8 +142,8 @@ def test_squared_loss_decays_as_the_kernel_says(inverse_temperature: float) -> N
             torch.testing.assert_close(logits.flatten(), expected, rtol=1e-8, atol=1e-8)
 
 
-# At each kink of a ReLU network the integrator needs extra steps, more for a smaller
-# tolerance.
+# At each kink of a ReLU network the integrator needs extra steps; the smaller the
+# tolerance, the more steps.
 @pytest.mark.parametrize(("name", "tolerance"), [("mlp", 1e-8), ("wide-resnet", 1e-2)])
 def test_networks_become_their_linearisation_as_the_inverse_temperature_grows(
     name: str, tolerance: float

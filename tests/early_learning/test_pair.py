@@ -88,8 +88,8 @@ def test_frozen_parameters_by_hand() -> None:
     second.weight.data = torch.tensor([[2.0, 4.0], [-1.0, 5.0]])
     first.bias.data = second.bias.data = torch.tensor([0.0, 1.0])
     frozen = frozen_parameters(first, second, 0.6)
-    # The frozen weight is 0.6 a + 0.8 b. Where both draws agree, the initial value is
-    # not random, so the pair keeps it.
+    # The frozen weight is 0.6 a + 0.8 b. Where the draws a and b agree, the initial
+    # value is not random, so the pair keeps this value.
     torch.testing.assert_close(frozen["weight"], torch.tensor([[2.2, 4.4], [1.0, 5.0]]))
     assert frozen["bias"].tolist() == [0.0, 1.0]
 

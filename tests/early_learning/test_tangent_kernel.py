@@ -116,8 +116,8 @@ def test_probes_estimate_norm_and_drift_within_their_errors(
         ):
             assert 0 < estimate.standard_error < 0.5 * estimate.value
             misses.append((estimate.value - truth) / estimate.standard_error)
-    # The standard errors are about right if the errors, divided by them, have a mean
-    # square near 1.
+    # If the standard errors are right, the errors divided by the standard errors have a
+    # mean square near 1.
     assert 0.4 < torch.tensor(misses).square().mean().sqrt().item() < 2
 
 
@@ -132,7 +132,7 @@ def test_standard_errors_of_norm_and_drift_by_hand(images: Tensor) -> None:
     # Divided by their means, the squared norms of the changes are 0.4 and 1.6, and
     # those of the reference are 25 / 13 and 1 / 13. The differences, -1.523 and 1.523,
     # have a standard deviation of 1.523 √2. Their mean has a standard error of 1.523,
-    # and the root has half of this standard error.
+    # and the root of the ratio has half of this standard error.
     moved = seen + torch.tensor([[1.0, 0.0], [0.0, 2.0]], dtype=torch.float64)
     drift = sketch.drift(moved, seen)
     assert drift.value == pytest.approx((2.5 / 13) ** 0.5)
@@ -148,8 +148,8 @@ def test_no_move_gives_no_drift_and_one_direction_is_seen_exactly(
         sketch = KernelSketch(flat, probes=probes)
         seen = sketch.at(flat.start)
         assert sketch.drift(seen, seen).value == 0
-        # The kernel is only multiplied by a number, so the ratio has no error, whatever
-        # the probes.
+        # The second kernel is a multiple of the first, so the ratio has no error,
+        # whichever probes are drawn.
         drift = sketch.drift(1.5 * seen, seen)
         assert drift.value == pytest.approx(0.5)
         assert drift.standard_error == pytest.approx(0, abs=1e-12)

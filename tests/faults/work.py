@@ -1,4 +1,4 @@
-"""Runs a short search or a short training: python -m tests.faults.work STAGE."""
+"""Runs one stage with small parameters: python -m tests.faults.work STAGE."""
 
 import sys
 from typing import Any

@@ -4,8 +4,8 @@ from decimal import Decimal, getcontext
 
 getcontext().prec = 60
 ZERO, ONE = Decimal(0), Decimal(1)
-# Below this exponent, the exponential is negligible at 60 digits compared with any
-# other term of a row.
+# Below this exponent, an exponential is negligible at 60 digits compared with the other
+# terms of a row.
 SMALLEST = Decimal(-200_000)
 Row = list[float]
 Answer = tuple[Decimal, list[Decimal]]
@@ -66,7 +66,7 @@ def rescaled(row: Row, label: int, scale: float) -> Answer:
 
 
 def smoothed(row: Row, label: int, smoothing: float) -> Answer:
-    """Cross-entropy -sum t log p with smoothed labels t, and its gradient p - t."""
+    """Cross-entropy -sum t log p for smoothed labels t, and its gradient p - t."""
     probs = probabilities(row)
     share = Decimal(smoothing) / (len(row) - 1)
     targets = [

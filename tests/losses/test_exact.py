@@ -27,7 +27,7 @@ Loss = Callable[[Tensor, Tensor], Tensor]
 Reference = Callable[[list[float], int], exact.Answer]
 DTYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 # Each entry has the loss, its reference, and the factor by which the loss multiplies
-# the exponents, and therefore their errors.
+# exponents and so their rounding errors.
 EXACT: dict[str, tuple[Loss, Reference, float]] = {
     **{
         f"focal {gamma}": (
@@ -72,7 +72,7 @@ def agrees(
     *,
     size: Decimal = Decimal(0),
 ) -> bool:
-    """Return whether the error is within `ulps` rounding units of |right| + size."""
+    """Return whether the error is at most `ulps` rounding units of |right| + size."""
     info = torch.finfo(dtype)
     if abs(right) > Decimal(info.max):
         return math.isinf(ours)

@@ -81,9 +81,9 @@ def test_gradients_equal_finite_differences(loss: Loss, scale: float) -> None:
 def test_values_and_gradients_are_finite_in_every_batch(
     loss: Loss, dtype: torch.dtype
 ) -> None:
-    # The rows are certain and right, certain and wrong, nearly certain (right, then
-    # wrong), and undecided. Among the batches are one with only right rows, one with
-    # only wrong rows, and one with a single row.
+    # The rows are: certain and right, certain and wrong, nearly certain and right,
+    # nearly certain and wrong, and undecided. Among the batches are one with only right
+    # rows, one with only wrong rows, and one with a single row.
     extreme = torch.tensor(
         [[1e4, 0.0], [0.0, 1e4], [20.0, 0.0], [-20.0, 0.0], [0.0, 0.0], [1e-9, 0.0]]
     )

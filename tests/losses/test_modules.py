@@ -251,7 +251,7 @@ def test_a_batch_that_is_all_void_is_nan_zero_or_zeros_as_in_torch(
 
 def test_a_label_is_widened_before_it_is_compared_with_the_ignored_one() -> None:
     logits = torch.zeros(1, 200)
-    label = torch.tensor([156], dtype=torch.uint8)  # Equals -100 modulo 256.
+    label = torch.tensor([156], dtype=torch.uint8)  # As a byte, -100 is 156.
     assert FocalLoss(0.0)(logits, label).item() == pytest.approx(5.298317)  # log 200
 
 
@@ -374,7 +374,7 @@ def test_masked_classes_equal_absent_classes(name: str, classes_left: int) -> No
     value = MASKED[name](masked, labels)
     (gradient,) = torch.autograd.grad(value, masked)
     assert not gradient[:, classes_left:].any()
-    if classes_left == 1:  # The only class left has probability 1.
+    if classes_left == 1:  # The only class that is not masked has probability 1.
         assert value.item() == pytest.approx(0, abs=1e-12)
         assert not gradient.any()
         return

@@ -1,4 +1,4 @@
-"""The propositions match the printed formulas, and minimisers found by a search."""
+"""The propositions' values equal the printed formulas, and minima found by a search."""
 
 import hypothesis.strategies as st
 import numpy as np

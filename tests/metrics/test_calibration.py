@@ -48,7 +48,7 @@ def top_label(
 def slow_gaps(
     confidences: np.ndarray, correct: np.ndarray, bins: int
 ) -> list[tuple[float, float]]:
-    """Share and gap of each non-empty bin (a, b], by comparison with its edges."""
+    """Share and gap of each non-empty bin (a, b]; the bins are searched one by one."""
     found = []
     for k in range(bins):
         inside = (confidences <= (k + 1) / bins) & (
@@ -76,7 +76,7 @@ def test_ece_and_mce_equal_a_slow_loop_and_two_libraries(
     mce = metrics.maximum_calibration_error(probs, labels, bins=bins).item()
     assert ece == pytest.approx(sum(share * gap for share, gap in gaps), abs=1e-12)
     assert mce == pytest.approx(max(gap for _, gap in gaps), abs=1e-12)
-    # The tolerance allows for torchmetrics, which sums in float32.
+    # The tolerance is this large because torchmetrics sums in float32.
     for norm, value in (("l1", ece), ("max", mce)):
         theirs = multiclass_calibration_error(
             probs, labels, classes, n_bins=bins, norm=norm

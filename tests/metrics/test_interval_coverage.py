@@ -4,11 +4,11 @@ import pytest
 
 from benchmarks.interval_coverage import ERRORS, PAGE, SETTINGS, Setting, measure
 
-LEAST = 0.87  # The least coverage that a 90 % interval may show in 200 samples.
+LEAST = 0.87  # A 90 % interval must cover at least this share of 200 samples.
 
 
 def documented(setting: Setting, name: str) -> list[float]:
-    """Coverages that the page states: before and after scaling, and of the change."""
+    """The page's coverages of an error before scaling, after it, and of the change."""
     rows = [
         [cell.strip() for cell in line.strip("|\n").split("|")]
         for line in PAGE.read_text(encoding="utf-8").splitlines()
@@ -25,7 +25,7 @@ def test_the_documented_intervals_cover(setting: Setting, name: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)  # This is enough for the largest setting on a busy machine.
+@pytest.mark.timeout(900)  # Enough even if the machine is busy.
 @pytest.mark.parametrize("setting", SETTINGS, ids=str)
 def test_intervals_cover_the_error_of_the_population(setting: Setting) -> None:
     found = measure(setting)

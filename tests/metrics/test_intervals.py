@@ -1,4 +1,4 @@
-"""Intervals of calibration errors: values by hand, simulations, and bounds.
+"""Intervals of calibration errors equal values by hand, simulations, and bounds.
 
 `test_interval_coverage.py` tests the coverage of the intervals.
 """
@@ -91,8 +91,8 @@ def test_no_gaps_have_less_bias_than_the_least(multiple: float) -> None:
         np.abs(gaps + noise).sum(axis=1).mean() - gaps.sum() for gaps in (alike, uneven)
     ]
     assert biases[0] <= biases[1] + 1e-4
-    # The least bias assumes that the noise increased the error as little as is
-    # plausible, so it is below the mean bias.
+    # The least bias is that of the case in which noise increased the error as little as
+    # is plausible, so the least bias is below the mean bias.
     value = np.abs(alike + noise).sum(axis=1).mean()
     bound = least_bias(value, deviations)
     assert 0 <= bound <= biases[0]
@@ -111,7 +111,7 @@ def normal_mean_absolute(shift: float) -> float:
 
 def test_the_least_bias_is_that_of_the_largest_sum_the_sample_permits() -> None:
     # If each true gap is one standard error, the observed sum is the 5th percentile of
-    # the sums, so these are the largest gaps that are consistent with it.
+    # the sums, so these are the largest gaps that are consistent with the observed sum.
     generator = np.random.default_rng(1)
     deviations = np.full(40, 0.01)
     sums = np.abs(0.01 + 0.01 * generator.standard_normal((50_000, 40))).sum(axis=1)
@@ -119,8 +119,8 @@ def test_the_least_bias_is_that_of_the_largest_sum_the_sample_permits() -> None:
     expected = 0.4 * (normal_mean_absolute(1.0) - 1)
     assert found == pytest.approx(expected, rel=0.03)
     assert found == pytest.approx(sums.mean() - 0.4, rel=0.03)
-    # If the error is below the mean error from noise alone, its bias is at most its
-    # value.
+    # If an error is below the mean error that noise alone causes, its bias is at most
+    # the error itself.
     assert least_bias(0.1, deviations) == 0.1
     assert least_bias(0.0, np.zeros(4)) == 0
 
@@ -150,7 +150,7 @@ def test_the_bias_of_a_gap_near_the_clear_distance() -> None:
 
 
 def binned(value: float, spread: float, **numbers: Any) -> BinnedError:
-    """An error of 100 samples, whose parts lie `spread` above or below its value."""
+    """An error over 100 samples; its parts lie `spread` above or below its value."""
     signs = 1.0 - 2.0 * (torch.arange(100) % 2).double()
     unknown: dict[str, Any] = {
         "least_bias": 0.0,
@@ -186,8 +186,7 @@ def test_the_interval_of_a_change_by_hand() -> None:
     high = -0.2 + 0.04 + 0.03289707 - 0.02
     low = -0.2 - 0.05 - 0.03289707 + 0.01
     assert change_interval(new, old) == pytest.approx((low, high), abs=1e-7)
-    # The absolute sum of all gaps in the old arm is a lower bound of the old arm's
-    # error.
+    # The absolute value of the sum of the old arm's gaps is a lower bound of its error.
     total = torch.full((100,), 0.28, dtype=torch.float64)
     bounded = old._replace(total_parts=total)
     high = 0.1 - 0.28 + 0.03289707 - 0.02

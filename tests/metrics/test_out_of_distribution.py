@@ -13,7 +13,7 @@ SCORES = ("entropy", "confidence")
 
 
 def sets(classes: int = 10) -> tuple[Tensor, Tensor]:
-    """Logits of a confident set and of a less confident one."""
+    """Logits on two sets of samples: confident ones, and less confident ones."""
     generator = torch.Generator().manual_seed(0)
     sure, unsure = torch.randn(
         2, 400, classes, generator=generator, dtype=torch.float64
@@ -72,7 +72,7 @@ def test_samples_that_float32_calls_certain_are_still_ranked(score: str) -> None
 
 def test_the_interval_of_the_area_is_that_of_areas_of_resampled_rows() -> None:
     inside, outside = sets()[0][:60], sets()[1][:45]
-    outside[:5] = inside[:5]  # Each tie counts one half.
+    outside[:5] = inside[:5]  # A tie between a sample of each set counts one half.
     scores = [slow_uncertainty(some, "entropy").numpy() for some in (inside, outside)]
     areas = []
     streams = (

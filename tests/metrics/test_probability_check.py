@@ -213,7 +213,8 @@ def test_small_batches_are_judged_together(size: int, form: str) -> None:
     gradient = torch.func.grad(lambda rows: inner(rows, LABELS[:8]))
     for _ in range(4):
         assert gradient(logits()[:8]).shape == (8, CLASSES)
-    # A batch of other classes, as in a network with several heads, is judged alone.
+    # A batch with another number of classes, as from a network with several heads, is
+    # judged by itself.
     heads = losses.FocalLoss()
     for classes in (4, 3, 4):
         heads(logits(2, classes), torch.zeros(2, dtype=torch.int64))
@@ -231,7 +232,7 @@ def test_a_column_of_probabilities_is_refused(shape: tuple[int, ...]) -> None:
     labels = LABELS % 2
     with pytest.raises(ValueError, match=r"kind='probs', or --probs .* subtract 1"):
         calibrate(column, labels, bootstrap=0)
-    shifted = calibrate(column - 1, labels, bootstrap=0)  # The suggested remedy.
+    shifted = calibrate(column - 1, labels, bootstrap=0)  # As suggested.
     assert shifted.data["rows"]["reported"] > 0
 
 

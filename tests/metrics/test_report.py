@@ -37,7 +37,7 @@ def drawn(
 
 
 def one_by_one(logits: Tensor, labels: Tensor, bins: int = 15) -> dict[str, float]:
-    """Every metric of the report, computed by the function for that metric."""
+    """Every metric of the report, each computed with the metric's own function."""
     probs = torch.softmax(logits, dim=1)
     binned = {
         name: getattr(metrics, name)(probs, labels, bins=bins).item() for name in BINNED
@@ -55,7 +55,7 @@ def one_by_one(logits: Tensor, labels: Tensor, bins: int = 15) -> dict[str, floa
 def resamples(
     logits: Tensor, labels: Tensor, number: int, seed: int
 ) -> list[tuple[Tensor, Tensor]]:
-    """The indices of the rows in each resample."""
+    """The logits and labels of each resample."""
     weights = torch.cat(list(resample_weights(len(labels), number, seed)))
     chosen = [
         torch.repeat_interleave(torch.arange(len(labels)), row.long())
@@ -207,7 +207,8 @@ def test_a_gpu_gives_the_same_report() -> None:
     assert there == pytest.approx(here, abs=1e-9)
 
 
-# Our first results on all 10,000 rows: accuracy, NLL, ECE, T by NLL, T by ECE.
+# The values that we first got on all 10,000 rows: accuracy, NLL, ECE, T by NLL, T by
+# ECE.
 FOUND = {
     "densenet_BC_100_12": (0.9562, 0.20173, 0.02539, 1.93618, 2.0),
     "resnet_basic_110": (0.9406, 0.32723, 0.04126, 2.56828, 2.6),

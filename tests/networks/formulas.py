@@ -1,4 +1,4 @@
-"""Images and explicit layers for the second implementations of networks."""
+"""Images, and formulas of layers, for the second implementations of networks."""
 
 from collections.abc import Iterable
 
@@ -16,8 +16,8 @@ def images(samples: int = 4, side: int = 16) -> Tensor:
 def perturbed(network: nn.Module) -> nn.Module:
     """The network in float64, with random scales, shifts, biases and running means.
 
-    With the initial values, 0 and 1, a test would not notice if one of these were left
-    out.
+    The initial values are 0 and 1; with them, a test would not notice if an
+    implementation left out a scale or a shift.
     """
     for values in network.double().state_dict().values():
         if values.is_floating_point() and values.ndim == 1:
@@ -26,7 +26,7 @@ def perturbed(network: nn.Module) -> nn.Module:
 
 
 def weights_and_biases(network: nn.Module) -> list[tuple[Tensor, Tensor]]:
-    """The weight and the bias of every layer; every layer must have both."""
+    """The weight and the bias of every layer; an error if a layer lacks one of them."""
     parameters = list(network.parameters())
     return list(zip(parameters[::2], parameters[1::2], strict=True))
 

@@ -41,9 +41,9 @@ def _add(
     leaf_gates: Tensor,
     row: int,
 ) -> Node:
-    """Compute the state of a node and of all nodes below it.
+    """Add a node and all nodes below it to `nodes`, and return the node.
 
-    `leaf_gates` holds the gates of each word as a leaf.
+    `leaf_gates` has one row of gates per row of the tree, computed from the row's word.
     """
     word, left_row, right_row, _ = tree[row]
     if word != PADDING:

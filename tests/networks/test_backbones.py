@@ -263,14 +263,14 @@ def test_a_wrong_description_is_one_error(
 
 @pytest.fixture
 def torch_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Use an empty cache for torch's hub, and return the folder of its weights."""
+    """Make torch's hub use an empty cache, and return the cache's folder of weights."""
     monkeypatch.setattr(torch.hub, "get_dir", lambda: str(tmp_path / "hub"))
     return tmp_path / "hub" / "checkpoints"
 
 
 @pytest.fixture
 def timm_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Use an empty cache for the Hugging Face hub."""
+    """Make the Hugging Face hub use an empty cache, and return the cache's folder."""
     monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hf"))
     return tmp_path / "hf"
 
@@ -347,7 +347,7 @@ def test_cached_timm_weights_are_loaded(timm_cache: Path, tmp_path: Path) -> Non
 def test_timm_weights_without_safetensors_are_loaded_as_timm_does(
     timm_cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """CLIP's ViT-B/32 is an example: its repository has no model.safetensors."""
+    """An example is CLIP's ViT-B/32, whose repository has no model.safetensors."""
     asked = []
 
     def download(repository: str, file: str) -> str:

@@ -14,7 +14,7 @@ CLASSES = 5
 
 
 def torchvision_densenet() -> nn.Module:
-    """torchvision's network with a bare 3×3 stem (no normalisation, no pooling)."""
+    """torchvision's DenseNet, with a 3×3 convolution as its whole stem."""
     network = torchvision.models.DenseNet(
         GROWTH, BLOCKS, 2 * GROWTH, num_classes=CLASSES
     )

@@ -88,11 +88,11 @@ SIZES: dict[str, tuple[str, dict[str, Any], int, int]] = {
     "resnet20": ("cifar_resnet", {"blocks": 3}, 269_722, 20),
     "resnet110-classic": ("cifar_resnet", {"blocks": 18}, 1_727_962, 110),
     "densenet121": ("densenet", {}, 6_956_298, 121),
-    # The PyTorch versions call this network WRN-28; without counting projections, its
-    # depth is 26.
+    # The PyTorch versions call this network WRN-28; its depth without projections is
+    # 26.
     "wide-28-10": ("wide_resnet", {"depth": 28}, 36_479_194, 26),
     "wide-26-10": ("wide_resnet", {"depth": 26}, 36_479_194, 26),
-    # Each projection is followed by a batch norm, and the last stage is not.
+    # A batch norm follows each projection, but not the last stage.
     "wide-released": ("wide_resnet", {"as_released": True}, 36_481_434, 26),
     "wide-unnormalised": ("wide_resnet", {"batch_norm": False}, 36_471_338, 26),
     "resnet50-crelu": (

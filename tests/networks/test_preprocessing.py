@@ -36,7 +36,7 @@ def assert_equal_up_to_rounding(
 ) -> None:
     """Compare images in grey levels, to which resized pixels are rounded.
 
-    Bicubic resizing rounds twice, so it may differ by more.
+    Bicubic resizing rounds twice, so its images may differ by more.
     """
     std = torch.tensor(preprocess.std).view(3, 1, 1)
     difference = (preprocess([as_tensor(image)])[0] - expected).abs() * std * 255

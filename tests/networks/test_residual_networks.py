@@ -14,7 +14,7 @@ from softmax_temperature.networks.wide_resnet import WideResNet
 from tests.networks.formulas import images, normalised, perturbed, rectified
 
 State = dict[str, Tensor]
-# The blocks of a wide network with two blocks per stage, with their strides.
+# The names and strides of the blocks in a wide network with two blocks per stage.
 WIDE_BLOCKS = {
     "stages.0.0": 1,
     "stages.0.1": 1,
@@ -38,7 +38,7 @@ def logits_of_means(state: State, maps: Tensor) -> Tensor:
 
 def test_a_shortcut_takes_every_second_pixel_between_zero_channels() -> None:
     block = BasicBlock(2, 4, stride=2).eval()
-    # Now the residual branch is zero, and only the shortcut remains.
+    # With these weights the residual branch is zero, and only the shortcut remains.
     nn.init.zeros_(block.bn2.weight)
     maps = torch.arange(32.0).view(1, 2, 4, 4)
     result = block(maps)
@@ -50,7 +50,7 @@ def test_a_shortcut_takes_every_second_pixel_between_zero_channels() -> None:
 def classical_bottlenecks(
     state: State, maps: Tensor, *, training: bool, double: bool
 ) -> Tensor:
-    """The outputs of the classical form, whose blocks activate their sums.
+    """The outputs of a network of the classical form, whose blocks activate their sums.
 
     There are two stages; the first has a block with an identity shortcut.
     """

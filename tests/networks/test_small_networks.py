@@ -1,4 +1,4 @@
-"""The smallest networks, written out, and their initial weights."""
+"""The smallest networks equal written-out formulas; their initial weights are right."""
 
 from collections.abc import Callable
 
@@ -36,7 +36,8 @@ def test_a_small_convolutional_network_written_out(
     *layers, (last_weight, last_bias) = weights_and_biases(network)
     maps = images(3, 7)
     for weight, bias in layers:
-        # Convolve at every pixel, then keep every second one, as a stride of 2 does.
+        # Convolve at every pixel, then keep every second pixel, which equals a stride
+        # of 2.
         every_pixel = F.conv2d(maps, weight, bias, padding=1)
         maps = function(every_pixel[:, :, ::2, ::2])
     expected = maps.reshape(3, 6 * 2 * 2) @ last_weight.T + last_bias

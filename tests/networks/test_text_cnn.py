@@ -20,7 +20,7 @@ SIZES = {"embedding": 5, "filters": 6, "width": 3, "dense": 7}
 
 
 def text_cnn() -> TextCNN:
-    """A network with non-zero biases, as after some training."""
+    """A network whose biases are not zero, as if it had been trained."""
     with drawn_from(0):
         network = TextCNN(VOCABULARY, **SIZES, dropout=0.0, num_classes=CLASSES)
         for layer in (0, 3, 6):

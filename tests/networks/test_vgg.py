@@ -20,8 +20,8 @@ def written_out(
 ) -> Tensor:
     """The network as one sentence of the paper describes it.
 
-    It has pairs of convolutions, each followed by pooling, then a dense layer and
-    logits.
+    The network has pairs of convolutions, pooling after each pair, then a dense layer
+    and a layer that returns the logits.
     """
     *convolutions, dense, classifier = weights_and_biases(network)
     for number, (weight, bias) in enumerate(convolutions):

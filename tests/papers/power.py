@@ -1,4 +1,4 @@
-"""Simulates how often a claim holds by its criterion.
+"""Simulates how often a claim holds, judged by its criterion.
 
 Values are drawn with the covariance of the measured values, so runs that share data,
 network and seed stay dependent across schedules and arms.
@@ -43,7 +43,7 @@ class Block:
 
 
 def blocks(parts: Parts) -> list[Block]:
-    """The tasks of all parts, in blocks of tasks that share data, network and seeds."""
+    """Group the tasks of all parts into blocks that share data, network and seeds."""
     sharing: dict[str, list[tuple[tuple[str, int], Task]]] = {}
     for name, part in parts.items():
         for place, task in enumerate(part.tasks):
@@ -68,9 +68,9 @@ def simulated(
     *,
     n: int | None = None,
 ) -> Parts:
-    """Simulate a study in which the true value of every task is `center`.
+    """The parts of a simulated study in which the true value of every task is `center`.
 
-    By default the simulated study has as many values as the measured one.
+    By default it has as many values as the measured study.
     """
     tasks = {name: list(part.tasks) for name, part in parts.items()}
     for block in blocks(parts):
@@ -130,15 +130,11 @@ def chance_of_holding(
 ) -> float:
     """The share of simulated studies in which a claim holds at one of its looks.
 
-    Args:
-        criterion: The claim's criterion.
-        parts: The measured parts.
-        center: The true value of every task.
-        generator: Draws the studies.
-        level: The level at which each look is judged.
-        looks: The number of seeds at each look. By default, there is one look with as
-            many seeds as measured.
-        repeats: The number of simulated studies.
+    Args: criterion: The claim's criterion. parts: The measured parts. center: The
+    true value of every task. generator: Draws the studies. level: The confidence
+    level at which each look is judged. looks: The number of seeds at each look. By
+    default, there is one look with as many seeds as measured. repeats: The number
+    of simulated studies.
     """
     hits = 0
     for _ in range(repeats):
@@ -151,8 +147,8 @@ def chance_of_holding(
 def chance_of_a_false_hold(criterion: Criterion, parts: Parts, **design: Any) -> float:
     """The chance that a claim holds with the true value at its bound.
 
-    If every part must hold, the worst case is simulated: the true value of one part is
-    at the bound, and the other parts always hold.
+    For a claim of which every part must hold, the worst case is simulated: the true
+    value of one part is at the bound, and the other parts always hold.
     """
     if criterion.some:
         groups = [parts]

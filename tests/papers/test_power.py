@@ -76,7 +76,7 @@ def written(
 
 
 def folded(found: Sequence[str]) -> str:
-    """A cell with each claim's share; four or more are folded behind their range."""
+    """A table cell with the claims' shares; from four on, folded behind their range."""
     if len(found) < 4:
         return ", ".join(found)
     shares = sorted(one.rpartition(" ")[2] for one in found)
@@ -88,7 +88,7 @@ def folded(found: Sequence[str]) -> str:
 
 @pytest.fixture(scope="module", autouse=True)
 def _table() -> Iterator[None]:
-    """Write the table of simulations after the module's tests."""
+    """After the module's tests, write the table of simulations."""
     yield
     if SIMULATED:
         rows = [
@@ -240,8 +240,8 @@ def test_schedules_that_share_seeds_rarely_pass_for_equivalent() -> None:
     repeats = 500
     design = smooth_schedules()
     assert design.false_holds(repeats) <= limit(repeats)
-    # If the values were judged as independent, claims would hold about three times as
-    # often as they may.
+    # If the tasks were judged as independent, claims would hold about three times as
+    # often as 5 % allows.
     (part,) = design.parts.values()
     generator = np.random.default_rng(1)
     bound = design.claim.criterion.bounds[0]
@@ -278,7 +278,8 @@ def test_looking_again_makes_no_claim_hold_at_the_level_for_so_many_looks(
         )
 
     assert chance(power.level_of(len(looks))) <= limit(repeats)
-    # With the level for one look at each look, the claim would hold too often.
+    # If each look were judged at the level for a single look, the claim would hold too
+    # often.
     assert chance(power.level_of(1)) > limit(repeats)
 
 

@@ -1,4 +1,4 @@
-"""The committed tables are those that the code makes from the records."""
+"""The committed tables equal the tables that the code makes from the records."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A guard for made-up studies that the tests of a module share."""
+"""A check that tests do not change the made-up study that they share."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,7 +11,7 @@ from softmax_temperature.papers.shared.runs import Runs
 
 @contextmanager
 def unchanged(runs: Runs) -> Iterator[Runs]:
-    """Give the runs to a block, and fail at its end if the block changed them."""
+    """Give the runs to a block; fail at the end of the block if it changed the runs."""
     before = replace(
         runs,
         table=runs.table.copy(),

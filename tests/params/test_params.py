@@ -1,4 +1,4 @@
-"""Wrong parameters are refused with the file, the key and the nearest valid name."""
+"""Wrong parameters raise an error with file, key and the nearest valid name."""
 
 from pathlib import Path
 from typing import Any, Literal

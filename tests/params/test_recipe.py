@@ -19,9 +19,9 @@ RECIPE = MINI.focal.recipe.changed({"epochs": 70, "planned_epochs": 350})
 
 
 def edited(section: str, **changes: Any) -> Params:
-    """Mini's parameters with updated mappings in one section.
+    """The parameters of profile mini, with mappings of one section updated.
 
-    `task__name=...` updates section.task.name.
+    For instance, the argument `task__name` updates `section.task.name`.
     """
     content: Any = MINI.model_dump()
     for path, values in changes.items():

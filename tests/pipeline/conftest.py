@@ -79,8 +79,10 @@ def tiny() -> Params:
 
 @pytest.fixture(scope="session")
 def make_project(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
-    """Makes a project folder by name: printed numbers, notebooks, and nothing else,
-    unless it has the cells of another project.
+    """A function that makes a project folder by name.
+
+    The folder has printed numbers and notebooks, and also the cells of the project
+    `cells_of` if it is given.
     """
 
     def make(name: str, cells_of: Path | None = None) -> Path:
@@ -99,7 +101,7 @@ def make_project(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path
 def project(
     request: pytest.FixtureRequest, make_project: Callable[..., Path], tiny: Params
 ) -> Path:
-    """A folder in which all stages of the module's `PAPER` have run."""
+    """A project folder in which all stages of the module's `PAPER` have run."""
     paper = request.module.PAPER
     return finish(make_project(slug(paper)), lambda: run_paper(tiny, paper))
 

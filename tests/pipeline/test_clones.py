@@ -42,7 +42,7 @@ def run(folder: Path, *command: str, code: int = 0) -> str:
 
 
 def environment() -> dict[str, str]:
-    """The environment of a user who has another checkout's package installed."""
+    """The environment of a user who installed the package of another checkout."""
     return os.environ | {
         "PYTHONPATH": str(ROOT / "src"),
         "GIT_CONFIG_GLOBAL": os.devnull,
@@ -185,7 +185,7 @@ def begin_repro(folder: Path) -> "subprocess.Popen[str]":
 
 @pytest.fixture
 def waiting(tmp_path: Path) -> Path:
-    """A project with a single stage, which waits until there is a file `go`."""
+    """A project with a single stage, which waits until a file `go` exists."""
     command = "touch started; until test -e go; do sleep 0.1; done; echo 1 > made"
     YAML().dump(
         {"stages": {"wait": {"cmd": command, "outs": ["made"]}}}, tmp_path / "dvc.yaml"

@@ -68,7 +68,8 @@ def test_arms_differ_after_the_first_cooling() -> None:
         assert len(
             stored(train_cooling, f"digits-vgg/none/{arm}/0", "temperatures")
         ) == (0 if arm == "none" else 2)
-    # In all arms the first epoch is the same, apart from the division of the logits.
+    # In the first epoch all arms compute the same, apart from the division of the
+    # logits.
     for split in ("train", "validation", "test"):
         assert found["none"][1, split] == found["last_layer"][1, split]
     assert found["none"][2, "train"][1] != found["last_layer"][2, "train"][1]
@@ -257,7 +258,7 @@ def test_a_diverging_training_is_a_result(
     changes = {
         "cooling/experiments": lost,
         "cooling/arms/last_layer-1.25/factor": 1e6,
-    }  # Here the temperature overflows.
+    }  # The temperature of this arm overflows.
     monkeypatch.chdir(make_project("diverging", cells_of=project))
     run_paper(changed(tiny, changes), PAPER)
     runs = read(RESULTS)

@@ -1,4 +1,4 @@
-"""In the declared cells, arms share seeds, and new cells leave others unchanged."""
+"""Arms share seeds in the declared cells; new cells leave the others unchanged."""
 
 from typing import Any
 

@@ -62,7 +62,7 @@ pytestmark = pytest.mark.usefixtures("in_project")
 
 
 def edited(tiny: Params, **changes: Any) -> Params:
-    """Parameters with some keys of the section on early learning replaced."""
+    """`tiny` with two networks and the section on early learning, with `changes`."""
     mlp = {"architecture": "mlp", "arguments": {"widths": [8], "image_size": 8}}
     normalised = {"architecture": "wide_resnet", "arguments": {"depth": 8, "width": 1}}
     networks = {"mlp": mlp, "normalised": normalised}
@@ -128,7 +128,7 @@ def test_courses_have_a_row_for_each_time_and_event() -> None:
             wanted[: len(timed)]
         )
         assert [row["distance"] is None for row in timed] == [linear] * len(timed)
-        # The drift is computed at every third observed time and at each event.
+        # The kernel's drift is computed at every third observed time and at each event.
         assert [row["drift"] is None for row in timed] == [linear, True, True, linear][
             : len(timed)
         ]
@@ -231,4 +231,4 @@ def test_a_norm_that_cannot_be_reached_is_named_with_the_range(tiny: Params) -> 
     line = failed.value.failures["mlp/norms/0"]
     assert "logit_norm must be in [0, " in line
     assert "Lower logit_norms, or raise the inverse temperature." in line
-    assert "trace" not in line  # A user's error has no traceback.
+    assert "trace" not in line  # Users see no traceback.

@@ -287,7 +287,7 @@ def trained(
 ) -> tuple[Any, Vocabulary, list[Any], Sequence[str]]:
     """Read a cell's trained network and its vocabulary, and the test sentences.
 
-    The sentences are returned as numbers and as references.
+    The test sentences are returned twice: as token numbers and as reference texts.
     """
     section = params.focal.translation
     assert section

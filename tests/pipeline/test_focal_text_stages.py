@@ -32,7 +32,7 @@ RESULTS, VECTORS = Path("results/tiny/focal"), Path("raw/vectors.txt")
 WIDTH, WORDS = (
     4,
     ("good", "bad", "film", "plot", "the", "not"),
-)  # The file has vectors for these words.
+)  # The file of word vectors has exactly these words.
 RECIPE: dict[str, Any] = {
     "epochs": 3,
     "planned_epochs": 6,
@@ -115,7 +115,7 @@ def params(tiny: Params) -> Params:
         },
         "focal/seeds": 1,
         "focal/translation": None,
-        "focal/watching/every": 9,  # It must not limit the choice of the best epoch.
+        "focal/watching/every": 9,  # This must not limit the choice of the best epoch.
         "focal/tasks": {
             "reviews": reviews,
             "reviews-frozen": reviews
@@ -149,7 +149,7 @@ def test_the_record_counts_words_with_vectors_and_frozen_ones_are_no_parameters(
     # numbers. Five of them have vectors.
     assert frozen["words"] == learned["words"] == 18
     assert frozen["covered"] == pytest.approx(5 / 18)
-    assert 5 / 18 < frozen["covered_tokens"] < 1  # The five words are frequent ones.
+    assert 5 / 18 < frozen["covered_tokens"] < 1  # The five are frequent words.
     assert (tuned["words"], tuned["covered"]) == (7, pytest.approx(6 / 7))
     assert frozen["sha256"] == digest_of_file(VECTORS)
     still, moved = (

@@ -20,7 +20,9 @@ STAGES = GRAPH["stages"]
 SOURCE = "src/softmax_temperature"
 GROWING = ("records.json", "runs.csv", "tables")
 """Results that keep other machines' runs when a stage reruns."""
-RUN_BY = frozenset({"runner", "params"})  # Their code cannot change results.
+RUN_BY = frozenset(
+    {"runner", "params"}
+)  # The code of these folders cannot change results.
 
 
 def program(stage: str) -> Path:

@@ -25,7 +25,7 @@ RAW = Path("data/raw")
 
 @pytest.fixture(scope="module")
 def params() -> Params:
-    """Profile smoke, changed to read a user's file of every kind."""
+    """Profile smoke, changed so that it reads every kind of user's file."""
     smoke = profile("smoke")
     backbones = smoke.model_dump()["backbones"]
     of_file = backbones["untrained-16"] | {"weights": "file", "file": "net.pt"}
@@ -189,7 +189,7 @@ def test_an_absent_data_root_is_listed_as_missing(params: Params) -> None:
 
 
 def of_digits(**datasets: Any) -> Params:
-    """Profile smoke with one paper, which reads digits, and further data sets."""
+    """Profile smoke with one paper, which reads digits, and with these data sets."""
     smoke = profile("smoke")
     vgg = smoke.cooling.model_dump()["experiments"]["digits-vgg"]
     changes = {

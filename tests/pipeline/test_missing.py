@@ -34,7 +34,7 @@ NAMES = ["birds", "svhn", "cifar10", "birds.pt", "glove.txt", "wmt14_en_de", "ad
 
 
 def with_gaps(smoke: Params) -> Params:
-    """Profile smoke, changed to need a missing item of every kind."""
+    """Profile smoke, changed so that it needs a missing item of every kind."""
     content = smoke.model_dump()
     backbones = content["backbones"]
     tasks = content["focal"]["tasks"]
@@ -88,7 +88,7 @@ def with_gaps(smoke: Params) -> Params:
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with params.yaml, and a profile with the same content."""
+    """A project folder with params.yaml, and with a profile of the same content."""
     folder = tmp_path_factory.mktemp("gaps")
     smoke = profile("smoke")
     content = with_gaps(smoke).model_dump(mode="json")

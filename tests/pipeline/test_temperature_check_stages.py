@@ -82,7 +82,7 @@ def test_trainings_start_with_the_norm_that_was_asked_for() -> None:
         > norm("wrn-pairs", 1.0, 0.1, "pair-1")
         == 0
     )
-    # The norm is 20 at every inverse temperature.
+    # The initial logits have norm 20 at every inverse temperature.
     assert [
         norm("wrn-norms", beta, 0.1, "norm-20") for beta in (0.1, 1.0)
     ] == pytest.approx([20, 20], rel=1e-4)

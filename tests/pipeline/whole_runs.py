@@ -27,7 +27,7 @@ VERDICTS = {"holds", "contradicted", "inconclusive", "not tested"}
 
 
 def changed(params: Params, changes: dict[str, Any]) -> Params:
-    """Parameters with the values at some paths replaced.
+    """The parameters, with the values at some paths replaced.
 
     If a path ends with a slash, the values are added to that mapping.
     """
@@ -121,7 +121,7 @@ def _is_of_test(row: Any) -> bool:
 
 
 def fitted(stage: Any, cell: str, *files: str) -> dict[str, Any]:
-    """The contents of some files of a cell, without metrics of test data."""
+    """The contents of a cell's weights and JSON files, without metrics of test data."""
     artifact = open_artifact(stage.output / cell)
     content: dict[str, Any] = {}
     for file in files:
@@ -134,7 +134,7 @@ def fitted(stage: Any, cell: str, *files: str) -> dict[str, Any]:
 
 
 def with_other_test_data(project: Path, folder: Path) -> Path:
-    """A copy of a project's prepared data sets with different test data.
+    """Copy a project's prepared data sets to `folder`, with other test data.
 
     Every test label becomes the next class, images become their negatives, and nodes of
     a tree get the opposite labels.
@@ -165,7 +165,7 @@ def weights_are_finite(stage: Any, cell: str) -> bool:
 
 
 def digests(folder: Path, *parts: str) -> dict[str, str]:
-    """Digests of the files in some folders of a project, by path.
+    """Digests of the files in the given parts of a folder, by path.
 
     Figures, notebooks and the files of unfinished cells are left out.
     """

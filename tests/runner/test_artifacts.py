@@ -1,4 +1,4 @@
-"""Artifacts are complete, verified when they are read, and never half-written."""
+"""Artifacts are verified when they are read, and never half-written."""
 
 import errno
 import os

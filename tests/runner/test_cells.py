@@ -51,7 +51,7 @@ def copy_input(job: Job, **_: int) -> None:
 
 
 def tell_of_torch(job: Job) -> None:
-    """Write the torch settings that a cell finds at its start in a worker process."""
+    """Write the torch settings with which a cell starts in a worker process."""
     found = {
         "deterministic": torch.are_deterministic_algorithms_enabled(),
         "warns": torch.is_deterministic_algorithms_warn_only_enabled(),
@@ -145,7 +145,9 @@ def test_a_checkpoint_that_its_cell_cannot_use_is_set_aside(
 def test_a_flipped_bit_is_detected_and_the_next_run_repairs_it(name: str) -> None:
     run(1)
     expected = (OUTPUT / "n-1" / "square.json").read_bytes()
-    (path,) = cells_module.WORK.rglob(name)  # Published files are links to it.
+    (path,) = cells_module.WORK.rglob(
+        name
+    )  # Published files are hard links to this file.
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
@@ -241,7 +243,7 @@ def test_a_second_process_waits_for_a_lock_and_says_so() -> None:
 
 
 def test_a_seed_is_the_digest_of_where_it_is_used() -> None:
-    # The expected value is computed from `printf 0/s/a | sha256sum`.
+    # The expected seed comes from the output of `printf 0/s/a | sha256sum`.
     assert seed_of(0, "s", "a") == 0xF52E7C21BA19E36D >> 1 != seed_of(0, "s", "b")
 
 

@@ -80,7 +80,7 @@ def test_saving_is_a_twentieth_of_the_time_at_most_unless_every_state_is_wanted(
 
     def state() -> dict[str, Any]:
         nonlocal now
-        now += 1.0  # Simulates that saving takes one second.
+        now += 1.0  # The clock is simulated, so that saving takes one second.
         saved.append(now)
         return STATE
 

@@ -1,4 +1,4 @@
-"""All engines give equal results, lose little in a crash, and name remedies."""
+"""All engines give equal results, lose little work in a crash, and name remedies."""
 
 from pathlib import Path
 
@@ -55,7 +55,7 @@ def test_no_more_workers_start_than_there_are_cells() -> None:
 def test_a_machine_without_shared_memory_is_told_to_run_serially(
     error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # This is how loky fails without /dev/shm.
+    # loky fails with this error if there is no /dev/shm.
     def without_semaphores(*_: object, **__: object) -> None:
         raise error
 

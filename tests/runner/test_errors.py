@@ -1,4 +1,4 @@
-"""Errors that users can fix are printed in one line, and survive pickling."""
+"""Errors that users can fix are printed in one line, and can be pickled."""
 
 import pickle
 

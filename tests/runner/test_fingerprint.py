@@ -1,4 +1,4 @@
-"""The closure follows imports; the digest depends on code, but not on comments."""
+"""The closure follows imports; its digest depends on code, but not on comments."""
 
 import json
 import subprocess
@@ -55,7 +55,7 @@ def test_libraries_have_the_names_and_versions_that_are_installed() -> None:
 
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
-    """The folder of a copy of the package that tests may edit."""
+    """The folder of a copy of the package, which tests may edit."""
     copytree(
         source_path(PACKAGE).parent,
         tmp_path / PACKAGE,

@@ -107,7 +107,7 @@ def test_the_users_files_are_code_of_the_cells_that_name_them_alone() -> None:
 
 
 def digests(project: Path) -> list[str]:
-    """Digests of a cell with the user's loss and of one with focal loss, made anew."""
+    """New digests of two cells: one with the user's loss, one with focal loss."""
     command = [sys.executable, "-c", DIGESTS]
     printed = subprocess.run(
         command, cwd=project, text=True, capture_output=True, check=True
@@ -133,7 +133,9 @@ def test_the_digest_changes_with_the_users_file_and_with_what_it_imports(
 
 def test_a_stage_refuses_a_file_that_dvc_does_not_watch(project: Path) -> None:
     cells = train_focal.cells(smoke({"Poly": POLY}))
-    require_dependencies("train_focal", cells)  # Without dvc.yaml, nothing is checked.
+    require_dependencies(
+        "train_focal", cells
+    )  # If there is no dvc.yaml, the dependencies are not checked.
     stage = {"cmd": "python pipeline/train_focal.py", "deps": ["src"]}
     write_graph(project, stage)
     with pytest.raises(InputError, match="stage train-focal: does not depend on my_lo"):

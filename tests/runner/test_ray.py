@@ -1,4 +1,4 @@
-"""Ray, here or on a cluster, gives the results of one process; errors name remedies."""
+"""Ray gives the results of one process, also on a cluster; errors name remedies."""
 
 import os
 import signal
@@ -59,7 +59,7 @@ def test_on_ray_no_two_cells_that_use_a_gpu_share_a_process() -> None:
 
 
 def documented(word: str) -> list[list[str]]:
-    """The commands on the page about Ray that start with a word, split into words."""
+    """The commands on the page about Ray that start with `word`, split into words."""
     lines = (
         (ROOT / "docs" / "gpu_and_clusters.md")
         .read_text()
@@ -82,7 +82,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         patch = running.enter_context(pytest.MonkeyPatch.context())
         patch.setenv(
             "HOME", str(tmp_path_factory.mktemp("home"))
-        )  # Ray keeps its token there.
+        )  # Ray keeps its token in the home folder.
         for _, variable in documented("export"):
             patch.setenv(*variable.split("="))
         patch.setenv(
@@ -158,7 +158,7 @@ def _start_node(words: list[str], number: int, port: int, running: ExitStack) ->
         node = subprocess.Popen(words, start_new_session=True)
         deadline, answer = time.monotonic() + 120, ""
         while node.poll() is None:
-            time.sleep(5)  # Each question takes seconds of CPU time.
+            time.sleep(5)  # A query takes seconds of CPU time.
             asked = subprocess.run(
                 [sys.executable, "-c", program],
                 check=False,

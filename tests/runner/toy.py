@@ -1,4 +1,4 @@
-"""Runs cells of a few milliseconds: python -m tests.runner.toy ENGINE NUMBER..."""
+"""Runs cells that take milliseconds: python -m tests.runner.toy ENGINE NUMBER..."""
 
 import os
 import signal
@@ -27,9 +27,9 @@ progress.SECONDS_BETWEEN_LINES = (
 def count(job: Job, number: int) -> None:
     """Add a number `STEPS` times, with a checkpoint after each step.
 
-    `steps.txt` logs the steps that ran. Files in the current folder request faults:
-    `slow` makes each step take 50 ms, `kill-N` kills the process in cell N, and
-    `grow-N` keeps 400 MB in memory.
+    `steps.txt` logs the steps that ran. Files in the current folder request slow or
+    failing cells: `slow` makes each step take 50 ms, `kill-N` kills the process in cell
+    N, and `grow-N` keeps 400 MB in memory.
     """
     if Path(f"kill-{number}").exists():
         os.kill(os.getpid(), signal.SIGKILL)
@@ -84,7 +84,7 @@ def steps() -> list[tuple[int, int]]:
 
 
 def processes() -> dict[int, set[tuple[int, str]]]:
-    """For each cell's number, the processes that ran the cell and the GPUs they saw."""
+    """By cell number, the processes that ran the cell and the GPUs that they saw."""
     found: dict[int, set[tuple[int, str]]] = {}
     for number, _, process, devices in map(
         str.split, Path("steps.txt").read_text().splitlines()
@@ -103,6 +103,8 @@ def results(folder: Path = OUTPUT) -> dict[str, bytes]:
 
 
 if __name__ == "__main__":
-    from tests.runner import toy  # Workers can import the cells by this name.
+    from tests.runner import (
+        toy,
+    )  # Workers cannot import cells from `__main__`.
 
     sys.exit(exit_code(lambda: toy.run(*map(int, sys.argv[2:]), engine=sys.argv[1])))

@@ -26,7 +26,7 @@ COMPUTE = Compute.model_validate(
 
 
 class SomeParams:
-    """The sections of the parameters that the stage fetch reads."""
+    """The sections of params.yaml that the stage fetch reads."""
 
     def __init__(self, root: Path, *names: str, **limits: Any) -> None:
         self.data = Data(root=str(root), download=False)

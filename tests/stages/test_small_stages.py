@@ -26,7 +26,7 @@ from tests.conftest import ROOT
 
 
 def tried(right: int | None) -> Any:
-    """The artifact of a training run: `right` of four samples right, or diverged."""
+    """The artifact of a run with `right` of four samples right, or a diverged run."""
     logits = torch.eye(2)[[0] * (right or 0) + [1] * (4 - (right or 0))]
     tensors = {
         "validation.logits": logits,
@@ -43,7 +43,7 @@ def tried(right: int | None) -> Any:
         (
             {"1/0": 2, "0.1/0": 2, "10/0": None},
             0.1,
-        ),  # Guessing counts as diverging; of equally good rates the lowest wins.
+        ),  # Guessing counts as diverging; of equally good rates, the lowest is chosen.
     ],
 )
 def test_the_rate_of_the_highest_mean_accuracy_is_chosen_and_rescaled(

@@ -45,7 +45,8 @@ def test_clear_evidence_says_what_to_divide_by_and_what_that_does() -> None:
         "Overconfident: divide the logits by 2.72 [2.53, 2.91]; "
         "ECE 8.6 → 4.2 % (change -4.5 [-7.5, -2.9])."
     )
-    # An ECE below the noise floor after scaling is no reason not to scale.
+    # If the ECE is below the noise floor only after scaling, that is no reason not to
+    # scale.
     assert advise(CLEAR._replace(noise_floor=0.05)).scale
     under = CLEAR._replace(temperature=0.5, low=0.4, high=0.6)
     assert advise(under).sentence.startswith(
@@ -56,7 +57,8 @@ def test_clear_evidence_says_what_to_divide_by_and_what_that_does() -> None:
 def test_no_change_is_written_with_minus_zero() -> None:
     sentence = advise(CLEAR._replace(change=(-0.07, -0.0001))).sentence
     assert sentence.endswith("(change -4.5 [-7.0, -0.01]).")
-    # An end of zero is a doubt, so it must not look like one just below zero.
+    # An interval that ends at zero speaks against scaling, so its end must not look
+    # like one just below zero.
     sentence = advise(CLEAR._replace(change=(-0.07, 0.0))).sentence
     assert "change -4.5 [-7.0, +0.0] points" in sentence
 

@@ -84,7 +84,7 @@ def test_labels_and_other_rows_may_be_in_one_file_or_in_several(tmp_path: Path) 
     np.save(bare, 2 * LOGITS)
     pd.DataFrame(LABELS).to_csv(
         labels, index=False, header=False
-    )  # Columns without names are read by position.
+    )  # If columns have no names, they are read by position.
     together = read_rows("logits", whole, None, "validation", None, None)
     apart = read_rows(
         "logits", write(tmp_path / "a.npz"), None, "validation", bare, labels
@@ -272,8 +272,8 @@ def draw_probs(rows: int = 600, scale: float = 3.0) -> tuple[Tensor, Tensor]:
 
 
 def test_probabilities_without_a_number_for_the_label_are_refused() -> None:
-    # The logarithm of the smallest float64 would be read for each of these zeros, and
-    # the temperature would be in the hundreds.
+    # If zeros were accepted, each would become the logarithm of the smallest float64,
+    # and the temperature would be in the hundreds.
     logits, labels = draw_probs()
     probs = logits.softmax(1)
     votes = torch.distributions.Multinomial(300, probs)
@@ -300,7 +300,7 @@ def test_few_probabilities_that_underflowed_are_read() -> None:
     labels[0] = 0
     read, _ = checked_logits(probs, labels, "probs")
     assert read[0, 0].item() == pytest.approx(np.log(2.0**-149))
-    # float64 that was float32 has the zeros of float32.
+    # A float64 array that was computed in float32 has the zeros of float32.
     wide, _ = checked_logits(probs.double(), labels, "probs")
     assert wide.equal(read)
 
@@ -435,7 +435,7 @@ def test_anything_but_a_plain_array_is_refused(logits: Any, fault: str) -> None:
 def test_tensors_of_eight_bits_are_read_as_their_numbers() -> None:
     eight_bits = torch.tensor(LOGITS).to(torch.float8_e4m3fn)
     table, _ = checked_logits(eight_bits, LABELS)
-    assert table.tolist() == LOGITS.tolist()  # These fit into eight bits.
+    assert table.tolist() == LOGITS.tolist()  # These labels fit into eight bits.
 
 
 def test_flags_are_labels_only_of_two_classes() -> None:
@@ -464,7 +464,8 @@ def test_files_of_other_encodings_and_layouts_are_refused_in_one_line(
 def test_a_file_of_sparse_tensors_gives_one_line_without_warnings(
     tmp_path: Path,
 ) -> None:
-    # torch.load warns about them before we refuse them; a warning is an error here.
+    # torch.load warns about such tensors before we refuse them; in the tests a warning
+    # is an error.
     path = tmp_path / "sparse.pt"
     torch.save({"logits": SPARSE, "labels": torch.arange(3)}, path)
     with pytest.raises(InputError, match="sparse, quantised or without data"):

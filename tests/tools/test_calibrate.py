@@ -133,7 +133,7 @@ def test_the_temperature_scales_with_the_logits(
     report = calibrate(logits.double(), labels, bootstrap=0)
     scaled = calibrate(scale * logits.double(), labels, bootstrap=0)
     assert scaled.temperature == pytest.approx(scale * report.temperature, rel=1e-6)
-    # Even tiny numbers have three significant digits.
+    # Even tiny numbers are shown with three significant digits.
     assert three_digits(scaled.temperature) in scaled.data["verdict"]
     after, expected = (each.data["metrics"]["nll"] for each in (scaled, report))
     name = "expected_calibration_error"
@@ -460,7 +460,7 @@ def test_images_without_a_label_are_in_neither_half() -> None:
         report = calibrate(logits, maps, seed=seed, **options)
         assert sum(report.data["rows"].values()) == 3 * 5 * 4
     maps[3:5] = -100
-    report = calibrate(logits, maps, **options)  # This splits the last image.
+    report = calibrate(logits, maps, **options)  # This limit splits the last image.
     assert report.data["rows"] == {"fitted": 10, "reported": 10}
 
 
@@ -621,7 +621,8 @@ def test_a_file_whose_name_is_not_utf_8_is_reported_on(
     (tmp_path / "plain.npz").rename(file)
     page = tmp_path / "page.html"
     calibrate_files(file, output=tmp_path / "made", html=page, bootstrap=0)
-    # A character that the font lacks gives no warning, which would be an error here.
+    # matplotlib must not warn of a character that the font lacks: in the tests a
+    # warning is an error.
     chinese = tmp_path / "\N{CJK UNIFIED IDEOGRAPH-6A21}.npz"
     chinese.symlink_to(file)
     calibrate_files(chinese, output=tmp_path / "other", html=page, bootstrap=0)

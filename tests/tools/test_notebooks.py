@@ -62,8 +62,8 @@ def test_a_notebook_that_does_not_reach_its_end_is_named_and_leaves_nothing(
     nbformat.write(new_notebook(cells=[new_code_cell(code, id="only")]), "bad.ipynb")
     with pytest.raises(InputError, match=rf"^bad\.ipynb: did not finish \({says}"):
         notebooks.execute(Path("bad.ipynb"), Path("executed.ipynb"), {})
-    # Collect them now: this test ignores the warning that this raises, but a later test
-    # would not.
+    # Collect the sockets now: this test ignores the warning about unclosed sockets, but
+    # a later test would not.
     gc.collect()
     assert sorted(path.name for path in folder.iterdir()) == ["bad.ipynb", "notebooks"]
 

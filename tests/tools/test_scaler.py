@@ -1,4 +1,4 @@
-"""TemperatureScaler finds the temperatures of other libraries; outputs keep types.
+"""TemperatureScaler finds other libraries' temperatures; outputs keep their types.
 
 The class follows scikit-learn's conventions.
 """
@@ -95,7 +95,7 @@ def test_numbers_and_temperature_equal_torch_uncertaintys() -> None:
         )
     scaler = post_processing.TemperatureScaler(
         nn.Identity()
-    )  # torch-uncertainty fits four digits.
+    )  # torch-uncertainty's temperature is accurate to four digits.
     scaler.fit(
         DataLoader(TensorDataset(logits, labels), batch_size=500), progress=False
     )

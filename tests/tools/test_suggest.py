@@ -14,7 +14,13 @@ import torch
 from PIL import Image
 
 from softmax_temperature.dataset_statistics import STATISTICS
-from softmax_temperature.heuristic.ridge import fit_shipped, score_rules, shipped
+from softmax_temperature.heuristic.ridge import (
+    Lost,
+    RidgeHeuristic,
+    fit_shipped,
+    score_rules,
+    shipped,
+)
 from softmax_temperature.papers.classifier_temperature.study import (
     pairs,
     read,
@@ -36,6 +42,12 @@ def study(project_root: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
     folder = project_root / "results" / "collection" / "classifier_temperature"
     runs = read(folder)
     return pairs(runs), searches(runs)
+
+
+def of_side(heuristic: RidgeHeuristic, side: str) -> Lost:
+    lost = getattr(heuristic, side)
+    assert isinstance(lost, Lost)
+    return lost
 
 
 def clustered(
@@ -63,10 +75,38 @@ def test_the_shipped_heuristic_is_the_fit_of_the_committed_study(
         assert ours.predict(statistics).predicted == pytest.approx(
             fitted.predict(statistics).predicted, rel=5e-5
         )
-    for rule, lost in fitted.lost.items():
-        assert ours.lost[rule] == pytest.approx(lost, abs=1e-6), rule
+    for mine, theirs in (
+        (ours.lost, fitted.lost),
+        (of_side(ours, "inside").lost, of_side(fitted, "inside").lost),
+        (of_side(ours, "outside").lost, of_side(fitted, "outside").lost),
+    ):
+        assert mine.keys() == theirs.keys()
+        for rule, lost in theirs.items():
+            assert mine[rule] == pytest.approx(lost, abs=1e-6), rule
     means = {rule: mean for rule, (mean, _, _) in ours.lost.items()}
     assert means["heuristic"] == min(means.values()) <= 0.0075
+
+
+@pytest.mark.parametrize("study", ["collection", "mini"])
+def test_losses_inside_and_outside_are_those_of_the_table_of_suggest(
+    study: str, project_root: Path
+) -> None:
+    folder = project_root / "results" / study / "classifier_temperature"
+    table = pd.read_csv(folder / "tables" / "cost_of_suggest.csv")
+    text = (folder / "heuristic.json").read_text()
+    heuristic = RidgeHeuristic.model_validate_json(text)
+    for side, rule in (("inside", "heuristic"), ("outside", "best constant")):
+        row = table[(table["range"] == side) & (table["rule"] == "suggest")].iloc[0]
+        lost = of_side(heuristic, side)
+        assert lost.pairs == row["pairs"]
+        assert lost.lost[rule] == pytest.approx(
+            (row["mean"], row["p90"], row["worst"]), abs=1e-5
+        )
+
+
+def test_the_shipped_heuristic_is_that_of_the_collection(project_root: Path) -> None:
+    path = project_root / "results/collection/classifier_temperature/heuristic.json"
+    assert RidgeHeuristic.model_validate_json(path.read_text()) == shipped()
 
 
 def test_a_left_out_data_set_does_not_reach_its_own_prediction(
@@ -94,24 +134,49 @@ def test_outside_the_range_the_constant_leads() -> None:
     assert "dim" in found.outside
     assert "heuristic" not in found.rules
     assert found.inverse_temperature == shipped().constant
-    # The text has points, but the heuristic's file has fractions.
-    assert found.expected_loss == 100 * shipped().lost["best constant"][0]
+    # The text gives losses in points, but the heuristic's file stores fractions.
+    outside = of_side(shipped(), "outside").lost
+    assert found.expected_loss == 100 * outside["best constant"][0]
+    assert found.lost["best constant"] == tuple(
+        100 * loss for loss in outside["best constant"]
+    )
     assert f"expected to lose {found.expected_loss:.1f} points" in str(found)
-    assert "outside the fitted range" in str(found).splitlines()[0]
+    headline = str(found).splitlines()[0]
+    assert "outside the fitted range" in headline
+    assert headline.endswith("try --verify.")
 
 
-def test_a_heuristic_that_lost_more_than_the_constant_does_not_lead() -> None:
+def test_inside_the_range_a_loss_is_that_of_the_pairs_inside() -> None:
+    found = suggest_temperature(*clustered(), heuristic=everywhere())
+    assert found.inside
+    inside = of_side(shipped(), "inside").lost
+    assert found.expected_loss == 100 * inside["heuristic"][0]
+    assert found.expected_loss < 100 * shipped().lost["heuristic"][0]
+    assert "--verify" not in str(found)
+    assert "losses are of the 194 pairs inside the range" in str(found)
+
+
+def test_a_heuristic_without_losses_by_range_gives_those_of_all_pairs() -> None:
+    old = shipped().model_copy(update={"inside": None, "outside": None})
+    found = suggest_temperature(*clustered(), heuristic=old)
+    assert found.expected_loss == 100 * shipped().lost["best constant"][0]
+    assert "losses are of" not in found.study
+
+
+def everywhere() -> RidgeHeuristic:
+    """The shipped heuristic, with a range that holds everything."""
     wide = {
         name: term.model_copy(update={"low": -1e9, "high": 1e9})
         for name, term in shipped().terms.items()
     }
-    everywhere = shipped().model_copy(update={"terms": wide})
-    assert suggest_temperature(*clustered(), heuristic=everywhere).rule == "heuristic"
-    worse = everywhere.model_copy(
-        update={
-            "lost": {"heuristic": (0.1, 0.2, 0.3), "best constant": (0.05, 0.1, 0.2)}
-        }
-    )
+    return shipped().model_copy(update={"terms": wide})
+
+
+def test_a_heuristic_that_lost_more_than_the_constant_does_not_lead() -> None:
+    wide = everywhere()
+    assert suggest_temperature(*clustered(), heuristic=wide).rule == "heuristic"
+    lost = {"heuristic": (0.1, 0.2, 0.3), "best constant": (0.05, 0.1, 0.2)}
+    worse = wide.model_copy(update={"inside": Lost(pairs=9, lost=lost)})
     found = suggest_temperature(*clustered(), heuristic=worse)
     assert (found.rule, found.inverse_temperature, found.inside) == (
         "best constant",
@@ -149,7 +214,7 @@ def test_rows_that_say_nothing_are_refused(
 def test_the_best_of_a_search_leads_and_the_rules_are_trained_with_the_grid() -> None:
     embeddings, labels = clustered()
     rows = checked_rows(embeddings.numpy(), 10 * labels.numpy() + 3)
-    assert torch.equal(rows[1], labels)  # Classes may be any numbers.
+    assert torch.equal(rows[1], labels)  # Class labels may be any numbers.
     found = searched(
         suggest_temperature(*rows), rows, None, epochs=3, lr=1.0, seed=0, device="cpu"
     )
@@ -200,7 +265,9 @@ def test_test_rows_are_not_training_rows() -> None:
 def test_a_folder_of_images_goes_through_a_network_that_is_known_and_has_its_weights(
     project_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(project_root)  # This folder has params.yaml with its backbones.
+    monkeypatch.chdir(
+        project_root
+    )  # This folder has a params.yaml, which names backbones.
     generator = np.random.default_rng(0)
     for name in ("cat", "dog"):
         (tmp_path / "pets" / name).mkdir(parents=True)

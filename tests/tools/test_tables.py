@@ -150,7 +150,7 @@ def test_a_label_of_another_name_and_a_score_have_a_remedy_that_works(
         read_arrays(path, "logits", required=required)
     frame.rename(columns={"gt": "label"}).to_csv(path, index=False)
     assert read_arrays(path, "logits", required=required)["labels"].tolist() == [1] * 9
-    # A column of scores that turns out to hold probabilities needs only --probs.
+    # If a column of scores holds probabilities, the option --probs is enough.
     pd.DataFrame({"score": [0.25] * 9, "label": 1}).to_csv(path, index=False)
     found = read_arrays(path, "probs", required=("probs", "labels"))
     assert found["probs"].shape == (9, 1)

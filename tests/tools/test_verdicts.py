@@ -18,6 +18,7 @@ from softmax_temperature.papers.shared.results import (
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.tools.cli import app
 from softmax_temperature.tools.verdicts import (
+    TITLES,
     scorecard,
     scorecard_text,
     write_scorecard,
@@ -72,6 +73,8 @@ UNTESTED = {
     "detectable": None,
 }
 
+FOCAL = f"### {TITLES['focal']}"
+
 
 def write(results: Path, profile: str, *rows: dict[str, Any]) -> Path:
     folder = results / profile / "focal"
@@ -104,7 +107,7 @@ def test_a_row_has_the_verdict_of_the_primary_study_and_names_the_others(
         f"inconclusive (one): 25.00 ± 10.00 [-10.00, 40.00] {OF_ECE} {OF_9}",
     ]
     assert row[2] == "Table 1<br>`a`"
-    assert row[4:] == ["above 0", "50", "detects 15; 50 needs n = 3"]
+    assert row[4:] == ["above 0", "50", "detects 15; an effect of 50 would need n = 3"]
 
 
 def test_a_pilot_is_not_a_study(results: Path) -> None:
@@ -119,7 +122,7 @@ def test_the_primary_study_decides_although_another_has_more_seeds_or_a_verdict(
     write(tmp_path, "another", {"n": 50})
     write(tmp_path, "two", OPEN)
     assert cells(tmp_path)[0] == "**inconclusive**"
-    assert "### Focal: 1 inconclusive\n" in scorecard(tmp_path)
+    assert f"{FOCAL}\n\n1 inconclusive\n" in scorecard(tmp_path)
 
 
 def test_a_study_that_decides_the_opposite_makes_a_verdict_disputed(
@@ -129,7 +132,7 @@ def test_a_study_that_decides_the_opposite_makes_a_verdict_disputed(
     write(tmp_path, "third", OPEN)
     write(tmp_path, "two", {})
     assert cells(tmp_path)[0] == "**holds, disputed**"
-    assert "### Focal: 1 disputed\n" in scorecard(tmp_path)
+    assert f"{FOCAL}\n\n1 disputed\n" in scorecard(tmp_path)
 
 
 def test_without_its_primary_study_a_claim_is_not_tested_whatever_others_say(
@@ -144,7 +147,7 @@ def test_without_its_primary_study_a_claim_is_not_tested_whatever_others_say(
     )
     assert second.startswith("holds (another): 25.00")
     assert row[4:6] == ["above 0", "50"]
-    assert "### Focal: 1 not tested\n" in scorecard(tmp_path)
+    assert f"{FOCAL}\n\n1 not tested\n" in scorecard(tmp_path)
 
 
 def test_an_archived_study_is_shown_as_such_and_disputes(tmp_path: Path) -> None:
@@ -165,7 +168,7 @@ def test_stand_in_data_and_our_derivations_are_marked_and_counted_separately(
     assert cells(tmp_path, 0)[0] == "**contradicted (stand-in data)**"
     assert cells(tmp_path, 1)[1] == "A beats B. (our derivation)"
     assert (
-        "### Focal: 1 hold, 2 on stand-in data; of our derivation 1 hold\n"
+        f"{FOCAL}\n\n1 hold, 2 on stand-in data; of our derivation 1 hold\n"
         in scorecard(tmp_path)
     )
 
@@ -184,7 +187,7 @@ def test_a_row_says_over_how_many_tasks_of_the_part_shown_its_interval_is(
     shown_part = {"unit": "ECE, against A", "tasks": tasks, "parts": parts}
     write(tmp_path, "two", {**OPEN, **shown_part})
     shown = (
-        "points of ECE, against A (n = 9 seeds of these 2 tasks, interval at 90 %) |"
+        "points of ECE (against A; n = 9 seeds of these 2 tasks, interval at 90 %) |"
     )
     assert shown in scorecard(tmp_path)
 
@@ -200,7 +203,11 @@ def test_a_row_has_the_level_of_its_interval_and_names_in_words(tmp_path: Path) 
 def test_studies_are_named_in_words_once(tmp_path: Path) -> None:
     write(tmp_path, "focal_cifar10", {"primary": "focal_cifar10"})
     words = "focal loss on CIFAR-10, 10,000 images"
-    assert scorecard(tmp_path).splitlines()[2] == f"- `focal_cifar10`: {words}"
+    lines = scorecard(tmp_path).splitlines()
+    # The counts of the four papers come first, each with a link to its claims.
+    assert all(line.startswith("- [") for line in lines[:4])
+    assert "(#calibrating-deep-neural-networks-using-focal-loss): " in lines[1]
+    assert lines[4:8] == ["", "The studies:", "", f"- `focal_cifar10`: {words}"]
     assert scorecard_text(tmp_path).count(f"\nfocal_cifar10: {words}\n") == 1
 
 
@@ -217,7 +224,7 @@ def test_decided_claims_come_before_open_ones_and_these_before_untested(
         "inconclusive",
         "not tested",
     ]
-    assert "### Focal: 1 hold, 1 inconclusive, 1 not tested\n" in scorecard(results)
+    assert f"{FOCAL}\n\n1 hold, 1 inconclusive, 1 not tested\n" in scorecard(results)
     assert "| not tested (two, primary): no run | – |" in scorecard(results)
     assert "99.00" not in scorecard(results), "a direction was used as evidence"
 
@@ -250,7 +257,7 @@ def test_the_terminal_shows_a_claim_with_its_numbers(results: Path) -> None:
         "      interval at 90 %)",
         "  must lie: above 0",
         "  printed:  50",
-        "  power:    detects 15; 50 needs n = 3",
+        "  power:    detects 15; an effect of 50 would need n = 3",
     ]
 
 

@@ -45,13 +45,16 @@ class TwoLayers(nn.Module):
 
 @pytest.fixture
 def make_recipe() -> Callable[..., Recipe]:
-    """A recipe without schedule, clipping or augmentation; arguments change values."""
+    """A function that makes a plain recipe: no schedule, clipping or augmentation.
+
+    The function's arguments change values.
+    """
     return lambda **changes: Recipe.model_validate(RECIPE | changes)
 
 
 @pytest.fixture
 def make_images() -> Callable[..., ImageSet]:
-    """Noise images in random order; each class but one is brighter in one channel."""
+    """A function that makes noise images; all classes but one have a bright channel."""
     return lambda count=21, seed=0, split="train": small.images(
         count, seed, size=SIZE, split=split
     )
@@ -59,7 +62,7 @@ def make_images() -> Callable[..., ImageSet]:
 
 @pytest.fixture
 def make_network() -> Callable[..., nn.Module]:
-    """Makes "resnet", with batch norm, or "two-layers", with dropout if requested."""
+    """A function that makes "resnet" (batch norm) or "two-layers" (dropout)."""
 
     def make(name: str = "two-layers", dropout: float = 0.0) -> nn.Module:
         with drawn_from(0):
@@ -76,7 +79,7 @@ def make_trainer(
     make_images: Callable[..., ImageSet],
     make_network: Callable[..., nn.Module],
 ) -> Callable[..., Trainer]:
-    """A trainer on the CPU with cross-entropy; arguments change recipe values."""
+    """A function that makes a trainer on the CPU; its arguments change the recipe."""
 
     def make(
         network: nn.Module | str = "two-layers",
@@ -97,7 +100,7 @@ def make_trainer(
 
 @pytest.fixture
 def make_job() -> Callable[[Path], Job]:
-    """A job that works in a folder and saves a checkpoint after every epoch."""
+    """A function that makes a job in a folder, with a checkpoint after every epoch."""
 
     def make(folder: Path) -> Job:
         for name in ("output", "work"):

@@ -1,4 +1,4 @@
-"""Cooling in a training run: resuming with the same bytes, periods, divergence."""
+"""Cooling in a training run resumes with equal bytes, and keeps its period."""
 
 import copy
 from collections.abc import Callable
@@ -32,7 +32,7 @@ Start = Callable[..., tuple[Trainer, CoolingCallback]]
 def some_images(count: int, seed: int, split: SplitName = "train") -> ImageSet:
     """Noise images, each class brighter in one channel or in none.
 
-    Some labels are wrong, so that a best temperature exists.
+    Some labels are wrong, so that there is a finite best temperature.
     """
     generator = torch.Generator().manual_seed(seed)
     images = torch.randint(0, 160, (count, 3, 8, 8), generator=generator)
@@ -45,7 +45,7 @@ def some_images(count: int, seed: int, split: SplitName = "train") -> ImageSet:
 
 @pytest.fixture
 def start(make_trainer: Callable[..., Trainer]) -> Start:
-    """A new trainer for three epochs of five batches, with its Cooling callback."""
+    """A function that makes a trainer and its Cooling callback: three epochs."""
 
     def begin(
         *,

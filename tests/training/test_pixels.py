@@ -30,8 +30,8 @@ MakeTrainer = Callable[..., Trainer]
 def scenes(count: int, seed: int = 0, *, right: float = 1.0) -> ImageSet:
     """Noise images of 16×16 pixels, with a tenth of the labels void.
 
-    In a share 1 - `right` of the pixels, the label is 0 instead of the brightest
-    channel.
+    A share `right` of the pixels has the brightest channel as its label; the others
+    have label 0.
     """
     generator = torch.Generator().manual_seed(seed)
     labels = torch.randint(CLASSES, (count, 16, 16), generator=generator)
@@ -44,7 +44,7 @@ def scenes(count: int, seed: int = 0, *, right: float = 1.0) -> ImageSet:
 
 @pytest.fixture
 def make_unet(make_trainer: MakeTrainer) -> MakeTrainer:
-    """A trainer for a narrow U-Net, with 8 scenes."""
+    """A function that makes a trainer for a narrow U-Net, with 8 scenes."""
 
     def make(width: int = 2, **changes: Any) -> Trainer:
         with drawn_from(0):

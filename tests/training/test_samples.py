@@ -1,4 +1,4 @@
-"""Preparation of samples for the network equals loops, and torchvision's transforms.
+"""Samples are prepared as by plain loops and by torchvision's transforms.
 
 Unsuitable samples are refused.
 """

@@ -130,7 +130,7 @@ VECTORS = (
 
 @pytest.fixture
 def start(make_trainer: MakeTrainer) -> MakeTrainer:
-    """A trainer with texts that never contain the last word of the vocabulary."""
+    """A function that makes a trainer; its texts lack the vocabulary's last word."""
     tokens = torch.randint(
         1, WORDS - 1, (20, 9), generator=torch.Generator().manual_seed(2)
     )

@@ -1,4 +1,4 @@
-"""The training loop equals a plain one, can resume, and stops if values overflow."""
+"""The training loop equals a plain loop, can resume, and stops if values overflow."""
 
 import copy
 import hashlib
@@ -42,7 +42,7 @@ COSINE = {
 
 
 def order_by_hand(seed: int, epoch: int, count: int) -> Tensor:
-    """A random order of the samples, seeded with 63 bits of the sha256 of the names."""
+    """A random order of the samples; the sha256 of the names gives 63 bits of seed."""
     names = f"{seed}/epoch/{epoch}".encode()
     generator = torch.Generator().manual_seed(
         int(hashlib.sha256(names).hexdigest()[:16], 16) // 2
@@ -98,7 +98,8 @@ def plain_epochs(
                 gradients = [
                     gradient * min(1, recipe.clip_norm / norm) for gradient in gradients
                 ]
-            # The schedule of the two epochs is planned for five.
+            # The two epochs follow the first part of a schedule that is planned for
+            # five.
             place = 5 * (epoch + batch / batches) / 2
             rate = (
                 recipe.lr
@@ -307,7 +308,7 @@ def test_an_evaluation_equals_the_networks_and_does_not_change_it(
     trainer = make_trainer(make_network(network, dropout=0.5))
     trainer.epoch()
     before = copy.deepcopy(trainer.state_dict()["network"])
-    images = make_images(1003, seed=4)  # This takes more than two batches.
+    images = make_images(1003, seed=4)  # These samples fill more than two batches.
     logits, norms = trainer.evaluate(images.inputs)
     assert all(
         torch.equal(value, before[name])
@@ -343,8 +344,8 @@ def test_under_bfloat16_logits_are_fine_grained_float32_and_weights_stay_so(
     assert all(
         parameter.dtype == torch.float32 for parameter in coarse.network.parameters()
     )
-    # The results differ, so autocast was on, and the difference is within the precision
-    # of eight bits.
+    # The results differ from those in float32, so autocast was on; the difference is
+    # within the precision of eight bits.
     assert coarse.loss != exact.loss
     assert coarse.loss == pytest.approx(exact.loss, rel=0.05)
 
@@ -379,7 +380,7 @@ def start(
     make_network: Any,
     make_images: Any,
 ) -> Callable[..., tuple[Trainer, Watch]]:
-    """A new trainer for three epochs, with the watch that records them.
+    """A function that makes a trainer for three epochs, and a watch that records them.
 
     The network has dropout or batch norm, and images are augmented.
     """
@@ -409,7 +410,7 @@ def content(trainer: Trainer, rows: Any) -> tuple[bytes, str]:
 def until_done(
     start: Callable[[], tuple[Trainer, Any]], job: Job, *, kills_first: bool = False
 ) -> tuple[Trainer, Any]:
-    """Train three epochs; each epoch is followed by a kill before its checkpoint."""
+    """Train three epochs, killed after each epoch, before its checkpoint is saved."""
     kills = Kills({1, 2, 3})
     while True:
         trainer, callback = start()

@@ -123,8 +123,8 @@ def test_if_a_loss_couples_samples_their_shares_add_up_to_its_gradient() -> None
 
 
 def test_scaled_epochs_by_hand() -> None:
-    # These are Figure 3's epochs in a training run of a tenth of the length, and in one
-    # of two epochs, where several of them become the first epoch.
+    # Figure 3's epochs are mapped to a training run of a tenth of the length, and to
+    # one of two epochs, in which several of them become the first epoch.
     assert scaled_epochs([10, 100, 200], 35, 350) == {1, 10, 20}
     assert scaled_epochs([10, 100, 200, 350], 2, 350) == {1, 2}
 

@@ -82,7 +82,7 @@ def trainer_callback(
 
             model = loop["model"]
             optimizer = loop["optimizer"]
-            # Accelerate wraps the optimizer.
+            # Accelerate wraps the optimizer, so take the optimizer inside the wrapper.
             optimizer = getattr(optimizer, "optimizer", optimizer)
             predictions = map(predicted, held_out)
             _cool(cooling, model, predictions, optimizer=optimizer, policy=policy)

@@ -78,18 +78,18 @@ def hold_scales(model: nn.Module, paths: Iterable[str]) -> None:
 def multiply_scales(model: nn.Module, factors: Mapping[str, float]) -> None:
     """Multiply the scales of the modules at the given paths.
 
-    The scales change in place, so that compiled and captured networks see it.
+    The scales change in place, so that compiled and captured networks use the new ones.
     """
     for path, factor in factors.items():
         model.get_submodule(path).get_buffer(BUFFER).mul_(factor)
 
 
 def unscale_input(module: nn.Module, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Forward pre-hook of a module that holds a scale β: x / β."""
+    """Return x / β, as the forward pre-hook of a module that holds a scale β."""
     scaled, *others = inputs
     return (scaled / module.get_buffer(BUFFER), *others)
 
 
 def multiply_output(module: nn.Module, _inputs: object, output: Tensor) -> Tensor:
-    """Forward hook of an activation f that holds a scale β: β f(x / β)."""
+    """Return β f(x / β), as the forward hook of an activation f with a scale β."""
     return output * module.get_buffer(BUFFER)

@@ -58,7 +58,7 @@ def scalar_buffer(model: nn.Module) -> Tensor:
 
 
 def _is_compiled(model: nn.Module) -> bool:
-    """Whether the network is what torch.compile returned, or compiled in place."""
+    """Whether torch.compile returned `model`, or `model` was compiled in place."""
     in_place = getattr(model, "_compiled_call_impl", None) is not None
     return in_place or hasattr(model, "_orig_mod")
 
@@ -69,7 +69,7 @@ def _compiled_whole(model: nn.Module) -> str | None:
         return None  # No network is compiled.
     if not _compiled_networks_around(model):
         return None
-    gc.collect()  # The compiled network may have been deleted since.
+    gc.collect()  # A compiled network may have been deleted since.
     wholes = _compiled_networks_around(model)
     return type(getattr(wholes[0], "_orig_mod", wholes[0])).__name__ if wholes else None
 
@@ -91,7 +91,7 @@ def last_layer_temperature(model: nn.Module) -> float:
 
 
 def as_stored(model: nn.Module, temperature: float) -> float:
-    """The temperature, rounded to the buffer's dtype."""
+    """Round `temperature` to the dtype of the buffer."""
     return torch.tensor(temperature, dtype=model.get_buffer(BUFFER).dtype).item()
 
 
@@ -99,13 +99,14 @@ def as_stored(model: nn.Module, temperature: float) -> float:
 def set_last_layer_temperature(model: nn.Module, temperature: float) -> None:
     """Set the temperature that divides the logits.
 
-    The buffer changes in place, so that compiled and captured networks see it.
+    The buffer changes in place, so that compiled and captured networks use the new
+    value.
     """
     model.get_buffer(BUFFER).fill_(temperature)
 
 
 def divide(module: nn.Module, _images: object, logits: Any) -> Tensor:
-    """Forward hook of a network that holds a temperature: logits / temperature."""
+    """Return logits / temperature; the forward hook of a network with a temperature."""
     check_one_tensor(logits, "model", "cooled")
     cooled: Tensor = logits / module.get_buffer(BUFFER)
     return cooled

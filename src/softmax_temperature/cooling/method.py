@@ -197,7 +197,8 @@ class Cooling:
         check_not_probs(undivided, remedy=NO_SOFTMAX, sigmoids=False)
         fit = search_temperature(rows, classes, criterion="nll")
         if bool((classes == classes[0]).all()):
-            # `check_two_classes` would raise here, but training must go on.
+            # All labels belong to one class. `check_two_classes` would raise an error,
+            # but training must go on.
             fit = replace(fit, at_bound=True)
         if fit.at_bound:
             # Deviation: nothing changes if the likelihood has no optimum, for instance
@@ -217,7 +218,7 @@ class Cooling:
         return in_last_layer / present * excess
 
     def _whole(self, present: float, correction: float) -> float:
-        """The new temperature, measured in front of the buffer."""
+        """The new temperature for the logits in front of the buffer."""
         # The correction is fitted to the current logits instead of the logits in front
         # of the buffer, which keeps the search far from its bounds.
         temperatures = torch.tensor([present, correction], dtype=torch.float64)
@@ -226,7 +227,7 @@ class Cooling:
         return (powers @ temperatures.log()).exp().item()
 
     def _divided(self, whole: float) -> tuple[float, float]:
-        """The temperature split into the last layer's part and the other layers'."""
+        """Split `whole` into the temperatures of the last and of the other layers."""
         in_last_layer = as_stored(self.model, whole)
         check_positive(in_last_layer, "temperature")
         if whole <= self.max_temperature:
@@ -242,7 +243,7 @@ def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
 
 
 def _check_unused(name: str, value: float, mode: str) -> None:
-    """Raise ValueError for a limit that the mode does not use."""
+    """Raise ValueError if the limit `name`, which `mode` does not use, was given."""
     if value != DEFAULT_LIMIT:
         raise ValueError(
             f"{name} is only for mode 'periodic', got {value!r} in mode {mode!r}: omit "

@@ -28,10 +28,11 @@ def rescale_optimizer_state(
 
     If w' = a w in scale-equivalent networks, then dC/dw' = (1/a) dC/dw (Theorem 3.7).
     So "rescale" divides momentum buffers and Adam's first moments by a, and second
-    moments by a². The next step then equals the step of an optimizer that used the new
-    parameters from the start (with L2 weight decay, this holds for the gradients only).
-    "keep" leaves the state as it is. Neither corrects for the function's change with
-    temperature (Proposition 3.5), which no single factor describes.
+    moments by a². The next step is then the same as if the optimizer had used the new
+    parameters from the start. With L2 weight decay, this is true only of the gradient's
+    part of the state: the decay's part scales with a, not 1/a. "keep" leaves the state
+    as it is. Neither corrects for the function's change with temperature (Proposition
+    3.5), which no single factor describes.
 
     Args:
         optimizer: The optimizer whose state is adapted.
@@ -58,7 +59,7 @@ def rescale_optimizer_state(
 
 
 def check_policy(optimizer: optim.Optimizer | None, policy: str) -> None:
-    """Raise ValueError for an unknown policy or an optimizer it does not support."""
+    """Raise ValueError if `policy` is unknown or does not support `optimizer`."""
     if policy not in POLICIES:
         raise ValueError(f"policy must be 'keep' or 'rescale', got {policy!r}")
     if policy == "keep":

@@ -54,9 +54,9 @@ def plan_redistribution(model: nn.Module) -> Redistribution:
       layer in front of it undoes the power of that layer's input.
     - An activation f that is not homogeneous (tanh, GELU, SiLU, ...) becomes
       β f(x / β), where β is the scale of its group (Definition 3.2, 3).
-    - A normalisation of each sample (LayerNorm, GroupNorm, RMSNorm) removes any scale
-      of its input, except for its epsilon. So it reads x / β, and its weight and bias
-      carry the power of its output, as in a batch normalisation.
+    - A per-sample normalisation (LayerNorm, GroupNorm, RMSNorm) would remove any scale
+      of its input if it had no epsilon. Because of the epsilon it reads x / β. Its
+      weight and bias carry the power of its output, as in a batch normalisation.
 
     Raises:
         ValueError: If the network cannot be redistributed exactly; the message names
@@ -99,7 +99,7 @@ def plan_redistribution(model: nn.Module) -> Redistribution:
 def _powers_of_functions(
     graph: ScaleGraph, powers: Sequence[float]
 ) -> dict[str, float]:
-    """Power of the input of each function that holds a scale, by the module's path."""
+    """The power of the input of each module that holds a scale, by path."""
     found: dict[str, float] = {}
     for path, group in graph.functions:
         power = powers[group]
@@ -114,7 +114,7 @@ def _powers_of_functions(
 def parameter_scales(
     model: nn.Module, plan: Redistribution, temperature: float
 ) -> dict[nn.Parameter, float]:
-    """Factor that multiplies each parameter as a temperature is spread over layers."""
+    """The factor that multiplies each parameter if `plan` spreads `temperature`."""
     check_positive(temperature, "temperature")
     return {
         model.get_parameter(name): temperature**-power
@@ -137,7 +137,7 @@ def redistribute(model: nn.Module, plan: Redistribution, temperature: float) -> 
 
 
 def _depths(graph: ScaleGraph) -> list[int]:
-    """Number of layers on the longest path to each group.
+    """The number of layers on the longest path to each group.
 
     Groups that lead back to each other form a loop and have the same depth.
     """

@@ -157,8 +157,8 @@ SIZE_ATTRIBUTES = frozenset({"shape", "ndim", "dtype", "device"})
 # Python modules in which operations are looked up by name.
 _NAMESPACES = (operator, torch, F, builtins)
 _NO_SCALE = "does not pass the scale of its input to its output"
-# From the name of a function or method to the torch module that can hold its scale, for
-# instance from tanh to Tanh.
+# Maps the name of a function or method to the torch module that can hold its scale, for
+# instance tanh to Tanh.
 _MODULES_OF_FUNCTIONS = {
     kind.__name__.lower(): kind.__name__ for kind in RESCALED_FUNCTIONS
 } | {
@@ -288,7 +288,7 @@ class _Walk:
     def __init__(self, model: nn.Module) -> None:
         self.model = model
         self.groups = DisjointSet()
-        # Sizes and numbers derived from them, which have no scale.
+        # Nodes that give sizes, or numbers derived from sizes; these have no scale.
         self.numbers: set[fx.Node] = set()
         # Nodes that must keep their scale, each with the reason.
         self.fixed: list[tuple[fx.Node, str]] = []
@@ -447,7 +447,7 @@ class _Walk:
             raise _refusal(where, _reason(name))
 
     def _scaled(self, node: fx.Node) -> list[fx.Node]:
-        """The inputs of a node that have a scale."""
+        """The inputs of `node` that have a scale."""
         return [each for each in node.all_input_nodes if each not in self.numbers]
 
     def _only_input(self, node: fx.Node, where: str) -> fx.Node:
@@ -478,15 +478,15 @@ def _trace(model: nn.Module) -> fx.Graph:
 
 
 def _called(node: fx.Node) -> str:
-    """The called function or method, and the calling module."""
-    # The target is a method's name, or a function.
+    """Name the function or method that `node` calls, and the module that calls it."""
+    # `node.target` is the name of a method, or a function.
     name = getattr(node.target, "__name__", str(node.target))
     stack = node.meta.get("nn_module_stack") or {}
     return f"{name!r} in {_innermost(stack)}"
 
 
 def _innermost(stack: Mapping[str, tuple[str, type[nn.Module]]]) -> str:
-    """Describe the innermost of the nested modules."""
+    """Describe the innermost of the nested modules in `stack`."""
     if not stack:
         return "the network's own forward"
     path, kind = list(stack.values())[-1]
@@ -497,17 +497,18 @@ def _passes(name: str | None, node: fx.Node, tensor: fx.Node) -> bool:
     """Whether scaling the only tensor input scales the output by the same factor."""
     arguments = [*node.args, *node.kwargs.values()]
     if arguments.count(tensor) != 1:
-        # The tensor occurs more than once, as in a square.
+        # The tensor occurs more than once, as in x * x, which squares the scale.
         return False
     dtypes = [each for each in arguments if isinstance(each, torch.dtype)]
     if not all(dtype.is_floating_point for dtype in dtypes):
-        # Whole numbers have no scale.
+        # The output is cast to whole numbers, which have no scale.
         return False
     if name == "view" and dtypes:
         # A number's bits, reinterpreted as another number, have no scale.
         return False
     if name in QUOTIENTS:
-        # The tensor must not be a divisor; a keyword would be a rounding mode.
+        # The tensor must not be the divisor. The only possible keyword is a rounding
+        # mode, and a rounded quotient does not scale with the tensor.
         return node.args[0] is tensor and not node.kwargs
     if name == "pad":
         return _pads_zeros(node)
@@ -544,12 +545,12 @@ def _reason(name: str | None) -> str:
 
 
 def _has_running_statistics(module: nn.Module) -> bool:
-    """Whether an instance normalisation keeps running statistics."""
+    """Whether `module`, an instance normalisation, keeps running statistics."""
     return bool(getattr(module, "track_running_stats", False))
 
 
 def _is_norm_with_activation(module: nn.Module) -> bool:
-    """Whether this is timm's normalisation, told by name: timm may not be installed."""
+    """Whether `module` is timm's norm, by its name, because timm may be missing."""
     kind = type(module)
     return f"{kind.__module__}.{kind.__name__}" == _NORM_WITH_ACTIVATION
 

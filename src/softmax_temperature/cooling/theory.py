@@ -27,12 +27,12 @@ from softmax_temperature.cooling.redistribution import (
 
 # The temperature above which the paper's periodic Cooling redistributes.
 TEMPERATURE = 100.0
-# Number of images of each check.
+# Number of images that each check uses.
 IMAGES = 16
 
 
 def scale_equivalent(model: nn.Module, temperature: float) -> nn.Module:
-    """A copy whose layers divide by the temperature and whose end multiplies by it.
+    """A copy whose layers divide by `temperature` and whose output is multiplied by it.
 
     Definition 3.6: both networks compute the same function. The paper's β_i are
     T^-(power of layer i), and 1 for the logits.
@@ -51,10 +51,10 @@ def scale_equivalent(model: nn.Module, temperature: float) -> nn.Module:
 
 
 def predicted_output_ratios(model: nn.Module, temperature: float) -> dict[str, float]:
-    """Each module's output in the scale-equivalent network over its original output.
+    """Predict each module's output in the scale-equivalent network over the original.
 
-    By path of the module. Lemma 3.3 predicts T^(-i/L) for layer i of a chain. The last
-    layer's output is measured before the final division.
+    The keys are the paths of the modules. Lemma 3.3 predicts T^(-i/L) for layer i of a
+    chain. The last layer's output is measured before the final division.
     """
     outputs = plan_redistribution(model).outputs
     return {path: temperature**-power for path, power in outputs.items()}
@@ -63,12 +63,12 @@ def predicted_output_ratios(model: nn.Module, temperature: float) -> dict[str, f
 def predicted_gradient_ratios(
     model: nn.Module, temperature: float, *, relative: bool = False
 ) -> dict[str, float]:
-    """Each gradient in the scale-equivalent network over the original gradient.
+    """Predict each gradient in the scale-equivalent network over the original gradient.
 
-    Theorem 3.7, by name of the parameter: β_i / β_(i+1) for weights and 1 / β_(i+1) for
-    biases. The ratio is the inverse of the factor by which the parameter was
-    multiplied. For gradients divided by their parameters (`relative`) it is the square
-    of that inverse.
+    The keys are the names of the parameters. Theorem 3.7 predicts β_i / β_(i+1) for
+    weights and 1 / β_(i+1) for biases. The ratio is the inverse of the factor by which
+    the parameter was multiplied. For gradients divided by their parameters (`relative`)
+    it is the square of that inverse.
     """
     powers = plan_redistribution(model).parameters
     exponent = 2 if relative else 1
@@ -81,7 +81,7 @@ def predicted_gradient_ratios(
 def predicted_last_layer_gradients(
     model: nn.Module, images: Tensor, labels: Tensor
 ) -> dict[str, Tensor]:
-    """Gradients of a cooled network's mean cross-entropy, by name of the parameter.
+    """Predict the gradients of a cooled network's mean cross-entropy, by parameter.
 
     Proposition 3.5, equation 3.1: `<softmax(z / T) - y, dz/dw> / T`, where z are the
     logits in front of the division by the temperature T, and y is one-hot.
@@ -96,7 +96,7 @@ def predicted_last_layer_gradients(
 def measured_gradients(
     model: nn.Module, images: Tensor, labels: Tensor, *, relative: bool = False
 ) -> dict[str, Tensor]:
-    """Gradients of the mean cross-entropy from autograd, by name of the parameter.
+    """Compute the gradients of the mean cross-entropy with autograd, by parameter.
 
     With `relative`, each gradient is divided by its parameter; entries whose parameter
     is 0 are left out.
@@ -114,7 +114,7 @@ def measured_gradients(
 
 @torch.no_grad()
 def measured_outputs(model: nn.Module, images: Tensor) -> dict[str, Tensor]:
-    """Output of each module without submodules, by path."""
+    """The output of each module that has no submodules, by the module's path."""
     outputs: dict[str, Tensor] = {}
 
     def recorder(path: str) -> Callable[[nn.Module, Any, Tensor], None]:
@@ -137,7 +137,7 @@ def measured_outputs(model: nn.Module, images: Tensor) -> dict[str, Tensor]:
 def _gradients_by_name(
     model: nn.Module, outputs: Tensor, weights: Tensor | None = None
 ) -> dict[str, Tensor]:
-    """Gradients of weighted outputs, or of a scalar, by name of the parameter.
+    """The gradients of `outputs`, weighted by `weights` if given, by parameter name.
 
     Parameters on which the outputs do not depend are absent.
     """

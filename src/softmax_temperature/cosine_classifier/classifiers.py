@@ -12,7 +12,8 @@ from torch.nn import functional
 from softmax_temperature.cosine_classifier.products import Buffers, choose_products
 from softmax_temperature.metrics.checks import check_count, check_positive
 
-# torch.optim.Adam's defaults; the first decay rate is the momentum argument.
+# torch.optim.Adam's defaults. Adam's first decay rate is not here, because the argument
+# `momentum` sets it.
 _ADAM_SECOND_DECAY = 0.999
 _ADAM_EPSILON = 1e-8
 # Number of logits per pass of the softmax: 1 MiB of float32 fits in one core's cache.
@@ -109,9 +110,9 @@ class CosineClassifiers:
         self.lr = settings.lr
         self.momentum = settings.momentum
         self.products = choose_products(settings.precision, initial.device)
-        # Accuracy is counted on float32 cosines even after training in bfloat16. Ties
-        # count as correct, so cosines rounded to bfloat16 would raise the best accuracy
-        # by up to 0.0035 and that of single epochs by up to 0.03.
+        # Correct samples are counted with float32 cosines even after training in
+        # bfloat16. Ties count as correct, so cosines rounded to bfloat16 would raise
+        # the best accuracy by up to 0.0035 and that of single epochs by up to 0.03.
         wide = "float64" if initial.dtype == torch.float64 else "float32"
         self.exact_products = choose_products(wide, initial.device)
         alpha = initial.new_tensor(inverse_temperatures).repeat(repeats)[:, None, None]
@@ -127,7 +128,7 @@ class CosineClassifiers:
         return {"weights": self.weights, **self.moments}
 
     def prepare_batch(self, embeddings: Tensor, labels: Tensor) -> Batch:
-        """A batch for `train_step`; the embeddings have the dtype of `products`."""
+        """Prepare a batch for `train_step`; `embeddings` have `products`' dtype."""
         transposed = self.products.prepare(embeddings.T)
         plain = self.products.prepare(embeddings)
         return Batch(transposed, plain, labels)
@@ -163,7 +164,7 @@ class CosineClassifiers:
     def _direction_gradient(
         self, block: slice, weights: Tensor, inverse_norms: Tensor, batch: Batch
     ) -> Tensor:
-        """Gradient with respect to the directions, summed over the batch, Eq. (3)."""
+        """The gradient of Eq. (3) with respect to directions, summed over the batch."""
         scratch = self._buffers.take("gradient", *weights.shape)
         scaled = torch.mul(
             weights, inverse_norms * self._logit_scale[block], out=scratch
@@ -181,7 +182,7 @@ class CosineClassifiers:
     def _update(
         self, block: slice, weights: Tensor, gradient: Tensor, step: int
     ) -> None:
-        """Take the same step as torch.optim.SGD or Adam, in place."""
+        """Update weights and moments in place, as torch.optim.SGD or Adam would."""
         if "velocity" in self.moments:
             velocity = self.moments["velocity"][block]
             torch.add(gradient, velocity, alpha=self.momentum, out=velocity)
@@ -213,7 +214,7 @@ class CosineClassifiers:
 
 
 def logit_unit(device: torch.device) -> float:
-    """Factor that logits need for `replace_by_residual`: nats on a GPU, else bits.
+    """The factor of logits for `replace_by_residual`: for nats on a GPU, else for bits.
 
     On a CPU exp2 is three times as fast as exp, and the factor is free because it is
     folded into the scale of the weights.

@@ -43,7 +43,7 @@ class TemperatureGrid:
 
     @property
     def best_inverse_temperature(self) -> float:
-        """The inverse temperature with the highest accuracy, averaged over repeats.
+        """The inverse temperature with the highest mean accuracy over repeats.
 
         Among ties it is the median, or the lower of the two middle values.
         """
@@ -83,13 +83,13 @@ class TemperatureGrid:
         return 0.5 / (self.evaluated * self.curves.shape[0])
 
     def _ascending(self) -> tuple[list[float], Tensor]:
-        """Sorted inverse temperatures, and the mean over repeats of their accuracy."""
+        """The sorted inverse temperatures, and the mean accuracy at each of them."""
         temperatures = self.inverse_temperatures
         order = sorted(range(len(temperatures)), key=temperatures.__getitem__)
         mean = self.accuracy.double().mean(dim=0)
         return [temperatures[position] for position in order], mean[order]
 
     def _best(self, mean: Tensor) -> int:
-        """Position of the optimum among the sorted inverse temperatures."""
+        """The position of the optimum among the sorted inverse temperatures."""
         tied = torch.nonzero(mean > mean.max() - self._tie).flatten()
         return int(tied[(len(tied) - 1) // 2])

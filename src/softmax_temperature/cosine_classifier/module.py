@@ -108,7 +108,7 @@ class CosineClassifier(nn.Module):
         return logits.to(embeddings.dtype) if _is_narrow(embeddings) else logits
 
     def extra_repr(self) -> str:
-        """The arguments as text, for `repr`."""
+        """The layer's arguments as text, for `repr`."""
         classes, in_features = self.weight.shape
         return (
             f"in_features={in_features}, classes={classes}, "
@@ -117,7 +117,7 @@ class CosineClassifier(nn.Module):
 
 
 def _check_sample(sample: Any, in_features: int) -> None:
-    """Raise unless the sample is a pair with a matrix of embeddings."""
+    """Raise unless `sample` is a pair whose first entry is a matrix of embeddings."""
     if not isinstance(sample, tuple | list) or len(sample) != 2:
         raise ArgumentError(
             f"sample must be (embeddings, labels), got {type(sample).__name__}",
@@ -139,15 +139,15 @@ def _check_sample(sample: Any, in_features: int) -> None:
 
 
 def _directions(vectors: Tensor) -> Tensor:
-    """Vectors (..., dim) scaled to length 1, in float32 at least; zeros stay zeros."""
+    """Scale `vectors` (..., dim) to length 1, in float32 at least; zeros stay zeros."""
     wide = vectors.float() if _is_narrow(vectors) else vectors
     # Dividing by the largest entry first keeps squares in range. The gradient treats
     # that entry as a constant, because a direction does not depend on it.
     largest = wide.detach().abs().amax(dim=-1, keepdim=True)
     zero = largest == 0
     directions = functional.normalize(wide / torch.where(zero, 1, largest), dim=-1)
-    # Zeros have no direction, and dividing by the normalisation's 1e-12 would give a
-    # huge gradient.
+    # Zeros have no direction, so they stay zeros: dividing them by the normalisation's
+    # 1e-12 would give a huge gradient.
     return directions.masked_fill(zero, 0)
 
 

@@ -16,8 +16,8 @@ _DTYPES = {
     "bfloat16": torch.bfloat16,
     "float64": torch.float64,
 }
-# Bytes of the scores of one block. With a quarter of this size, training in bfloat16
-# was 3 % slower, with an eighth 6 %; twice as much was no faster.
+# Bytes of the scores of one block. Training in bfloat16 was 3 % slower with a quarter
+# of this size and 6 % slower with an eighth; with twice this size it was no faster.
 _SCORE_BYTES_ON_CPU = 2**23
 _SHARE_OF_FREE_CUDA_MEMORY = 0.5
 
@@ -69,11 +69,11 @@ class Products:
         self._buffers = Buffers(dtype, device)
 
     def prepare(self, right: Tensor) -> Tensor:
-        """Convert a matrix (inner, columns) of this dtype for use in `multiply`."""
+        """Convert `right` (inner, columns), of this dtype, for use in `multiply`."""
         return right
 
     def multiply(self, left: Tensor, right: Tensor, name: str) -> Tensor:
-        """`left` (rows, inner) times a prepared matrix.
+        """Multiply `left` (rows, inner) by `right`, a prepared matrix.
 
         The next product with this name in the same thread overwrites the result.
         """
@@ -95,13 +95,13 @@ class PackedProducts(Products):
     """
 
     def prepare(self, right: Tensor) -> Tensor:
-        """A packed copy of the transpose, as oneDNN's operator requires."""
+        """Pack a copy of the transpose of `right`, as oneDNN's operator requires."""
         reorder = _onednn_operator("_reorder_linear_weight")
         packed: Tensor = reorder(right.T.contiguous())
         return packed
 
     def multiply(self, left: Tensor, right: Tensor, name: str) -> Tensor:
-        """`left` times a prepared matrix, in memory that oneDNN allocates."""
+        """Multiply `left` by a prepared matrix, into memory that oneDNN allocates."""
         linear = _onednn_operator("_linear_pointwise")
         product: Tensor = linear(self._rounded(left, name), right, None, "none", [], "")
         return product
@@ -118,17 +118,17 @@ class RoundedProducts(Products):
         self._wide = PackedProducts(torch.float32, device)
 
     def prepare(self, right: Tensor) -> Tensor:
-        """A packed float32 copy."""
+        """Pack a float32 copy of `right`."""
         return self._wide.prepare(right.float())
 
     def multiply(self, left: Tensor, right: Tensor, name: str) -> Tensor:
-        """`left` times a prepared matrix; only the final sums are rounded."""
+        """Multiply `left` by a prepared matrix, rounding only the final sums."""
         product = self._wide.multiply(self._rounded(left, name), right, name)
         return self._buffers.take(name, *product.shape).copy_(product)
 
 
 def choose_products(precision: str, device: torch.device) -> Products:
-    """The fastest products for a device, in "float32", "bfloat16" or "float64"."""
+    """The fastest `Products` for `device` in "float32", "bfloat16" or "float64"."""
     if device.type == "cpu" and torch.backends.mkldnn.is_available():
         if precision == "float32":
             return PackedProducts(torch.float32, device)
@@ -171,13 +171,15 @@ class Workers:
             weights: Shape (problems, classes, dim).
             batch: Samples per batch.
             scores: Dtype of the scores.
-            problems_per_block: The largest length; None derives it from memory.
+            problems_per_block: The largest length of a slice; None derives it from
+                memory.
         """
         problems = len(weights)
         if problems_per_block is None:
             problems_per_block = _problems_in_memory(weights, batch, scores)
         needed = ceil(problems / max(1, problems_per_block))
-        # A multiple of the number of workers, so that no worker idles at the end.
+        # Make the number of blocks a multiple of the number of workers, so that no
+        # worker idles at the end.
         blocks = min(problems, self.count * ceil(needed / self.count))
         bounds = [problems * block // blocks for block in range(blocks + 1)]
         return [slice(first, last) for first, last in pairwise(bounds)]
@@ -206,12 +208,12 @@ class Workers:
 
 
 def _problems_in_memory(weights: Tensor, batch: int, scores: torch.dtype) -> int:
-    """Number of problems per block that fit a GPU's memory or a CPU's cache."""
+    """The number of problems per block that fit in a GPU's memory or a CPU's cache."""
     _, classes, dim = weights.shape
     if weights.is_cuda:
         free, _ = torch.cuda.mem_get_info(weights.device)
-        # Count scores, probabilities and a copy of the probabilities, and three scratch
-        # copies of the weights.
+        # A block needs memory for scores, probabilities and a copy of the
+        # probabilities, and for three scratch copies of the weights.
         bytes_per_problem = 3 * classes * (batch + dim) * weights.itemsize
         return int(free * _SHARE_OF_FREE_CUDA_MEMORY) // bytes_per_problem
     return _SCORE_BYTES_ON_CPU // (classes * batch * scores.itemsize)

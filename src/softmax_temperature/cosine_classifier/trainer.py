@@ -23,7 +23,7 @@ from softmax_temperature.metrics.checks import (
     check_positive,
 )
 
-# Streams of random numbers that one seed spawns.
+# Numbers of the random streams that one seed spawns.
 INITIAL_WEIGHTS = 0
 BATCH_ORDER = 1
 
@@ -56,7 +56,8 @@ def train_temperature_grid(
     Args:
         train: Embeddings and labels. Embeddings have shape (n, dim), floating point,
             and are normalised here; labels have shape (n,), int64, from 0.
-        test: Embeddings and labels of the samples on which accuracy is measured.
+        test: Embeddings and labels, as in `train`, of the samples on which accuracy is
+            measured.
         inverse_temperatures: Positive factors alpha = 1/T of the cosines, shape
             (temperatures,).
         epochs: Passes over the training samples; the last batch of each may be smaller
@@ -161,7 +162,7 @@ class TemperatureGridTrainer:
         self.completed_epochs = 0
 
     def _initial_weights(self, dim: int) -> Tensor:
-        """Random directions of length 1, shape (repeats, classes, dim)."""
+        """Draw random directions of length 1, shape (repeats, classes, dim)."""
         # Deviation: all initial weights have length 1; the paper states no
         # initialisation. Cosines do not depend on the length of a weight, but its
         # gradient is inversely proportional to it, so another length would act like
@@ -203,7 +204,7 @@ class TemperatureGridTrainer:
     def prepare_test(
         self, embeddings: Tensor, labels: Tensor
     ) -> list[tuple[Tensor, Tensor]]:
-        """Batches of test samples for `evaluate`, checked and moved to the device.
+        """Check test samples, and move them to the device in batches for `evaluate`.
 
         The embeddings need not be normalised.
         """
@@ -288,7 +289,7 @@ class TemperatureGridTrainer:
         self.completed_epochs = int(loaded["completed_epochs"])
 
     def _batch_rows(self) -> tuple[Tensor, ...]:
-        """Row numbers of each batch of the next epoch."""
+        """Draw the row numbers of each batch of the next epoch."""
         stream = generator(self.settings.seed, BATCH_ORDER, self.completed_epochs)
         order = torch.randperm(len(self._labels), generator=stream)
         return tuple(order.to(self._labels.device).split(self.settings.batch_size))
@@ -304,7 +305,7 @@ def _as_tensors(state: Mapping[str, Tensor | int]) -> dict[str, Tensor]:
 
 
 def normalise(embeddings: Tensor, *, name: str = "embeddings") -> Tensor:
-    """Embeddings, shape (n, dim), scaled to Euclidean length 1.
+    """Scale `embeddings`, shape (n, dim), to Euclidean length 1.
 
     Raises:
         ValueError: If the embeddings are malformed or a row has no direction.

@@ -43,7 +43,7 @@ class _Archive:
     """The remedy for every error: the form that the archive must have."""
 
     def digest(self) -> str:
-        """The sha256 of the file; InputError if it cannot be read."""
+        """The sha256 of the archive; InputError if the file cannot be read."""
         return digest_of_user_file(self.path)
 
     def _refuse(self, what: str, line: int | None = None) -> NoReturn:
@@ -53,7 +53,7 @@ class _Archive:
         raise InputError(what, where=where, remedy=self.form)
 
     def _check_text(self, text: str, name: str, line: int | None = None) -> None:
-        """Refuse a text that UTF-8 cannot encode. JSON and NumPy can."""
+        """Refuse a text that UTF-8 cannot encode, although JSON and NumPy can."""
         try:
             text.encode()
         except UnicodeEncodeError as error:
@@ -129,7 +129,7 @@ class NpzArchive(_Archive):
             and images.shape[-1] in (1, 3)
             and 0 not in images.shape[1:]
         )
-        # Only the training images may be missing.
+        # An empty array is allowed only for the training images.
         if not is_images or (name == "test" and len(images) == 0):
             self._refuse(f"x_{name} is {images.dtype} of shape {images.shape}")
         is_integer = labels.dtype.kind in "iu" or len(images) == 0
@@ -143,7 +143,7 @@ class NpzArchive(_Archive):
     def _classes(
         self, arrays: Mapping[str, Any], train: RawPart, test: RawPart
     ) -> tuple[tuple[str, ...], NDArray[np.int64]]:
-        """The names of the classes, and the label that each has in the file."""
+        """The names of the classes, and the label that each class has in the file."""
         if _CLASS_NAMES in arrays:
             names = tuple(str(name) for name in arrays[_CLASS_NAMES])
             numbers = np.arange(len(names))
@@ -172,7 +172,7 @@ class NpzArchive(_Archive):
 class _Row(NamedTuple):
     line: int
     split: SplitName
-    label: int | str | None  # None for a text that is left out.
+    label: int | str | None  # None if the text is left out.
     text: str
 
 
@@ -227,7 +227,7 @@ class JsonlArchive(_Archive):
         )
 
     def _lines(self) -> list[bytes]:
-        """The lines, without a byte order mark and without empty lines at the end."""
+        """The file's lines, without a byte order mark and empty lines at the end."""
         try:
             content = self.path.read_bytes()
         except OSError as error:

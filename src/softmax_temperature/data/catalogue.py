@@ -50,12 +50,12 @@ _ENTRIES = _read_catalogue()
 WEIGHTS = {
     name: WeightsFile(**entry) for name, entry in _ENTRIES.pop("weights", {}).items()
 }
-"""Published weights, by file name or by timm's name for them."""
+"""Published weights, by the name of a file, or of timm's weights."""
 
 BY_HAND: dict[str, str] = {
     name: entry.pop("by_hand") for name, entry in _ENTRIES.items() if "by_hand" in entry
 }
-"""Instructions for obtaining and laying out data sets that no program may download."""
+"""Instructions to get and lay out data sets that no program may download."""
 
 URLS: dict[str, dict[str, tuple[str, str]]] = {
     name: {file: (url, sha256) for file, (url, sha256) in entry.pop("files").items()}

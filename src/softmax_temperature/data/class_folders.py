@@ -45,7 +45,7 @@ class ClassFolders:
 
     @property
     def folder(self) -> Path:
-        """The folder itself."""
+        """The path of the folder."""
         return self.root / self.name
 
     def digest(self) -> str:
@@ -115,7 +115,7 @@ def _all_files(parts: Mapping[str, Files]) -> list[str]:
 
 
 def _images_left_out(folder: Path, parts: Mapping[str, Files]) -> dict[str, int]:
-    """Counts of the unused image files below a folder, by reason.
+    """The number of unused image files below `folder`, by the reason.
 
     Hidden files and folders do not count.
     """
@@ -123,7 +123,7 @@ def _images_left_out(folder: Path, parts: Mapping[str, Files]) -> dict[str, int]
     visited: set[Path] = set()
     for place, subfolders, names in os.walk(folder, followlinks=True):
         resolved = Path(place).resolve()
-        if resolved in visited:  # A link led to this folder and may form a loop.
+        if resolved in visited:  # A link leads back here, and may form a loop.
             subfolders.clear()
             continue
         visited.add(resolved)
@@ -144,8 +144,8 @@ def _reason_to_leave_out(
 ) -> str | None:
     """The reason why an image file is unused; `steps` is the path to its folder."""
     if steps and steps[0] not in parts:
-        # A folder's name may hold any bytes, but the data set's card can hold only
-        # text.
+        # Escape the name, because a folder's name may hold any bytes, but the data
+        # set's card can hold only text.
         name = steps[0].encode(errors="backslashreplace").decode()
         return f"in {name}/"
     if len(steps) < 2:
@@ -193,7 +193,7 @@ def class_files(root: Path, folder: str, *, leave_out: str | None = None) -> Fil
 
 
 def part_of(names: Sequence[str], files: Mapping[str, Sequence[str]]) -> RawPart:
-    """A part with the files of the named classes, in order; a class may be absent."""
+    """A part with the `files` of the classes in `names`; a class may have no files."""
     files_by_class = [files.get(name, ()) for name in names]
     paths = tuple(path for class_paths in files_by_class for path in class_paths)
     counts = [len(class_paths) for class_paths in files_by_class]

@@ -93,7 +93,7 @@ def convert(name: str, archives: Sequence[Path], root: Path) -> dict[str, int]:
     try:
         with disk_faults(root):
             counts = conversion.write(_members(archives), root / name)
-    # Damaged archives raise these; pickles may also raise the last three.
+    # Damaged archives raise these errors; damaged pickles also raise the last three.
     except (
         OSError,
         EOFError,
@@ -114,7 +114,7 @@ def convert(name: str, archives: Sequence[Path], root: Path) -> dict[str, int]:
 
 
 def _members(archives: Sequence[Path]) -> Iterator[Member]:
-    """Iterate over the files of all archives; each must be read before the next."""
+    """Yield the files in all archives; each must be read before the next is taken."""
     for path in archives:
         if zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as archive:
@@ -141,14 +141,14 @@ def _extracted(tar: tarfile.TarFile, item: tarfile.TarInfo) -> IO[bytes]:
 
 
 def _require(counts: Counter[str], *parts: str) -> None:
-    """Raise ValueError unless samples of every part were found."""
+    """Raise ValueError unless `counts` has samples of each of `parts`."""
     missing = [part for part in parts if not counts[part]]
     if missing:
         raise ValueError(f"it has no files of the part {missing[0]}")
 
 
 def _write_lines(target: Path, rows: Iterable[dict[str, Any]]) -> Counter[str]:
-    """Write one JSON object per line; returns the number of lines by split."""
+    """Write `rows` as one JSON object per line; return the number of lines by split."""
     counts: Counter[str] = Counter()
     lines = []
     for row in rows:
@@ -161,7 +161,7 @@ def _write_lines(target: Path, rows: Iterable[dict[str, Any]]) -> Counter[str]:
 
 
 def _imdb(members: Iterable[Member], target: Path) -> Counter[str]:
-    """IMDB: aclImdb/{train,test}/{neg,pos}/ID_RATING.txt, sorted by ID."""
+    """Write IMDB, sorted by ID, from aclImdb/{train,test}/{neg,pos}/ID_RATING.txt."""
     reviews = []
     for folders, name, read in members:
         if len(folders) != 3 or folders[2] not in _CLASSES:
@@ -180,7 +180,7 @@ def _imdb(members: Iterable[Member], target: Path) -> Counter[str]:
 
 
 def _newsgroups(members: Iterable[Member], target: Path) -> Counter[str]:
-    """20 Newsgroups by date: 20news-bydate-{train,test}/GROUP/NUMBER."""
+    """Write 20 Newsgroups by date, from 20news-bydate-{train,test}/GROUP/NUMBER."""
     return _write_lines(
         target,
         (
@@ -191,7 +191,7 @@ def _newsgroups(members: Iterable[Member], target: Path) -> Counter[str]:
 
 
 def _all_newsgroups(members: Iterable[Member], target: Path) -> Counter[str]:
-    """20 Newsgroups, undivided: 20_newsgroups/GROUP/NUMBER.
+    """Write the undivided 20 Newsgroups, from 20_newsgroups/GROUP/NUMBER.
 
     Every fifth file of a group is a test file.
     """
@@ -205,7 +205,7 @@ def _all_newsgroups(members: Iterable[Member], target: Path) -> Counter[str]:
 
 
 def _documents(members: Iterable[Member]) -> list[tuple[str, str, str, str]]:
-    """Part, group, file name and text of each document, sorted; without headers."""
+    """Part, group, file name and text (without headers) of each document, sorted."""
     documents = []
     for folders, name, read in members:
         if len(folders) < 2:
@@ -217,7 +217,7 @@ def _documents(members: Iterable[Member]) -> list[tuple[str, str, str, str]]:
 
 
 def _sst_trees(members: Iterable[Member], target: Path) -> Counter[str]:
-    """Stanford Sentiment Treebank: trees/{train,dev,test}.txt, one tree per line."""
+    """Write the Stanford Sentiment Treebank, from trees/{train,dev,test}.txt."""
     lines = {}
     for folders, name, read in members:
         if folders[-1:] == ("trees",):
@@ -234,7 +234,7 @@ def _sst_trees(members: Iterable[Member], target: Path) -> Counter[str]:
 
 
 def _ade20k(members: Iterable[Member], target: Path) -> Counter[str]:
-    """ADE20K: {images,annotations}/{training,validation}/STEM, void 0 becomes 255."""
+    """Write ADE20K, from {images,annotations}/{training,validation}/STEM."""
     counts: Counter[str] = Counter()
     with atomic_folder(target) as new:
         for folders, name, read in members:
@@ -248,7 +248,8 @@ def _ade20k(members: Iterable[Member], target: Path) -> Counter[str]:
             elif kind == "annotations":
                 with Image.open(BytesIO(read().read()), formats=("PNG",)) as image:
                     labels = np.asarray(image)
-                # 0 means void; subtracting 1 wraps it around to 255.
+                # In the archive 0 means void. Subtracting 1 wraps 0 around to 255,
+                # which means void here.
                 shifted = Image.fromarray(labels.astype(np.uint8) - np.uint8(1))
                 shifted.save(_created(new, "labels", part, name))
         _require(counts, "train", "test")
@@ -262,7 +263,7 @@ def _created(folder: Path, kind: str, part: str, name: str) -> Path:
 
 
 def _cifar10_c(members: Iterable[Member], target: Path) -> Counter[str]:
-    """CIFAR-10-C: the images with Gaussian noise, and the labels."""
+    """Write the images with Gaussian noise and the labels of CIFAR-10-C."""
     counts: Counter[str] = Counter()
     with atomic_folder(target) as new:
         for _, name, read in members:
@@ -275,9 +276,10 @@ def _cifar10_c(members: Iterable[Member], target: Path) -> Counter[str]:
 
 
 def _imagenet64(members: Iterable[Member], target: Path) -> Counter[str]:
-    """ImageNet at 64 × 64: train_data_batch_1 to 10 and val_data, pickled or npz.
+    """Write ImageNet at 64 × 64, from train_data_batch_1 to 10 and val_data.
 
-    The images are written to a temporary file because they take 15 GB.
+    These files are pickled or npz. The images are first written to a temporary file,
+    because they take 15 GB.
     """
     counts: Counter[str] = Counter()
     labels: dict[str, list[NDArray[np.int64]]] = {"train": [], "test": []}
@@ -292,7 +294,7 @@ def _imagenet64(members: Iterable[Member], target: Path) -> Counter[str]:
             images = images.reshape(-1, 3, SIDE, SIDE).transpose(0, 2, 3, 1)
             with Path(folder, part).open("ab") as file:
                 file.write(np.ascontiguousarray(images).data)
-            # The archives number classes from 1.
+            # Subtract 1, because the archives number classes from 1.
             labels[part].append(np.asarray(batch["labels"], dtype=np.int64) - 1)
             counts[part] += len(images)
         _require(counts, "train", "test")

@@ -24,7 +24,7 @@ TEST_FRACTION = 0.25
 
 @dataclass(frozen=True)
 class Rules:
-    """Limits on a data set and sizes of its splits; a limit of None takes everything.
+    """Limits on a data set, and the sizes of its splits; None is no limit.
 
     `train_limit` counts training and validation samples together.
     """
@@ -50,7 +50,7 @@ class Rows:
     labels: NDArray[np.int64]
 
     def keep(self, rows: NDArray[Any]) -> "Rows":
-        """The rows that a mask or an array of positions selects."""
+        """The rows that `rows`, a mask or an array of positions, selects."""
         return Rows(self.part, self.index[rows], self.labels[rows])
 
 
@@ -100,8 +100,8 @@ def _train_and_test(
     train = _of_classes(raw.train, chosen)
     if raw.test is not None:
         return train, _of_classes(raw.test, chosen)
-    # Draw from all classes, so that a class has the same test images in every choice of
-    # classes.
+    # Draw the test images from all classes before classes are left out, so that a class
+    # has the same test images whichever classes are chosen.
     generator = generator_for(rules.seed, raw.name, "test")
     for_test = stratified_holdout(raw.train.labels, TEST_FRACTION, generator)
     mask = for_test[train.index]
@@ -134,7 +134,7 @@ def _check(
         )
     if not len(test.labels):
         refuse("class_limit", "leaves no test samples", "Use more classes.")
-    if not len(raw.train.labels):  # The data set has test images only.
+    if not len(raw.train.labels):  # The data set has only test images.
         return
     if missing := classes - len(np.unique(train.labels)):
         refuse(

@@ -155,7 +155,7 @@ _TENS = (
     "neunzig",
 )
 
-# The article, and the ending of the adjective, by gender.
+# The article and the adjective's ending for each gender: masculine, feminine, neuter.
 _DEFINITE_SUBJECT = (("der", "e"), ("die", "e"), ("das", "e"))
 _DEFINITE_OBJECT = (("den", "en"), ("die", "e"), ("das", "e"))
 _INDEFINITE_SUBJECT = (("ein", "er"), ("eine", "e"), ("ein", "es"))
@@ -163,7 +163,7 @@ _INDEFINITE_OBJECT = (("einen", "en"), ("eine", "e"), ("ein", "es"))
 
 
 def read_farm(*, seed: int) -> dict[SplitName, tuple[tuple[str, ...], tuple[str, ...]]]:
-    """Generate distinct English sentences and their translations, SIZES per split."""
+    """Generate each split's distinct English sentences, and their translations."""
     generator = generator_for(seed, FARM)
     translations: dict[str, str] = {}
     while len(translations) < sum(SIZES.values()):
@@ -180,7 +180,7 @@ def read_farm(*, seed: int) -> dict[SplitName, tuple[tuple[str, ...], tuple[str,
 
 
 def _pair(generator: np.random.Generator) -> tuple[str, str]:
-    """An English sentence and its German translation."""
+    """A random English sentence and its German translation."""
     subject = _noun_phrase(generator, is_object=False)
     direct_object = _noun_phrase(generator, is_object=True)
     verb = _one_of(_VERBS, generator)
@@ -231,7 +231,7 @@ def _noun_phrase(generator: np.random.Generator, *, is_object: bool) -> _NounPhr
 def _counted(
     number: int, english_adjective: str, german_adjective: str, noun: _Noun, the: bool
 ) -> _NounPhrase:
-    """A noun phrase in the plural, with a number: "the 23 old cows"."""
+    """A noun phrase in the plural with a number, such as "the 23 old cows"."""
     ending = "en" if the else "e"
     german_number = _in_words(number)
     return _NounPhrase(

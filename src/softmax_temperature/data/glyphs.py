@@ -56,7 +56,7 @@ _FAINT = 32
 _FULL = 128
 
 _FONT_FOLDER = Path(mpl.get_data_path()) / "fonts" / "ttf"
-# Every character is present in all of these common fonts.
+# Only characters that all of these common fonts contain are used.
 _COMMON_FONTS = (
     "DejaVuSans.ttf",
     "DejaVuSans-Bold.ttf",
@@ -165,7 +165,7 @@ def _scene(
 
 
 def _label_map(glyph: Pixels, label: int) -> Pixels:
-    """A map: `label` where the glyph is inked, VOID where partly inked, else 0."""
+    """A label map: `label` where `glyph` is inked, VOID where partly inked, else 0."""
     labels = np.full_like(glyph, VOID)
     labels[glyph < _FAINT] = 0
     labels[glyph >= _FULL] = label
@@ -197,7 +197,7 @@ def draw_glyphs(
 ) -> tuple[Pixels, NDArray[np.int64]]:
     """Images (n, 32, 32, 1) uint8 and labels (n,), class by class.
 
-    The images of a character depend only on it and the seed.
+    The images of a character depend only on the character and the seed.
     """
     images = []
     for character in characters:
@@ -226,7 +226,7 @@ def _ink(character: str, count: int, generator: np.random.Generator) -> Pixels:
     """
     faces = _bitmaps(character)
     choices = generator.integers(len(faces), size=count)
-    # Rotation, shear and stretch of up to 20 %, and a shift of up to 8 half pixels.
+    # Rotate, shear and stretch by up to 20 %, and shift by up to 8 half pixels.
     identity = np.array([_UNIT, 0, 0, _UNIT])
     deviations = generator.integers(-200, 200, size=(count, 4), endpoint=True)
     matrices = identity + deviations
@@ -269,7 +269,7 @@ def pretraining_pool() -> tuple[str, ...]:
 
 @cache
 def _pool() -> tuple[str, ...]:
-    """All characters, in a fixed random order."""
+    """All distinct characters of both pools, in a fixed random order."""
     shared = frozenset.intersection(*[_code_points(font) for font in _COMMON_FONTS])
     characters = [chr(code_point) for code_point in sorted(shared)]
     drawable = [character for character in characters if _is_usable(character)]
@@ -287,11 +287,11 @@ def _is_usable(character: str) -> bool:
 def _without_look_alikes(characters: list[str]) -> list[str]:
     """Drop each character that looks the same as an earlier one.
 
-    Two look the same if the cosine between their images in sans, bold and serif
-    together is above 0.95.
+    Two characters look the same if the cosine between their images, in sans, bold and
+    serif together, is above 0.95.
     """
     images = np.stack([_compared_image(character) for character in characters])
-    # Products of whole numbers below 2**53 are exact in any order of summation.
+    # Sums of products of whole numbers are exact in any order if they are below 2**53.
     products = images @ images.T
     lengths = np.sqrt(products.diagonal())
     alike = products > _MAX_COSINE * lengths[:, None] * lengths
@@ -303,21 +303,21 @@ def _without_look_alikes(characters: list[str]) -> list[str]:
 
 
 def _compared_image(character: str) -> NDArray[np.float64]:
-    """A character in the compared fonts, at a quarter of the size, concatenated."""
+    """The images of `character` in the compared fonts, reduced and concatenated."""
     reduced = [_bitmap(character, font).reduce(4) for font in _COMPARED_FONTS]
     return np.ravel([np.asarray(image, dtype=np.float64) for image in reduced])
 
 
 @cache
 def _bitmaps(character: str) -> tuple[Image.Image, ...]:
-    """A character in every font that contains it."""
+    """The images of `character`, one for each font that contains it."""
     code_point = ord(character)
     optional = [font for font in _OTHER_FONTS if code_point in _code_points(font)]
     return tuple(_bitmap(character, font) for font in (*_COMMON_FONTS, *optional))
 
 
 def _bitmap(character: str, font: str) -> Image.Image:
-    """A grey image, 64×64, with a centred character of fixed longer side."""
+    """A grey image, 64×64, of `character`, centred and with a fixed longer side."""
     page = Image.new("L", (4 * _FONT_SIZE, 3 * _FONT_SIZE))
     origin = (_FONT_SIZE, _FONT_SIZE)
     ImageDraw.Draw(page).text(origin, character, fill=255, font=_font(font))
@@ -334,7 +334,7 @@ def _bitmap(character: str, font: str) -> Image.Image:
 def _distorted(
     face: Image.Image, matrix: NDArray[np.int64], shift: NDArray[np.int64]
 ) -> Pixels:
-    """Apply an affine map about the image's centre, and halve it; (32, 32) uint8."""
+    """`face` after an affine map about its centre, at half size: (32, 32) uint8."""
     a, b, d, e = matrix / _UNIT
     centre = _CANVAS / 2
     x, y = centre + shift
@@ -347,8 +347,8 @@ def _distorted(
 
 @cache
 def _font(name: str) -> ImageFont.FreeTypeFont:
-    # The basic layout is compiled into Pillow; the other one depends on a library that
-    # some machines lack.
+    # Use the basic layout, which is compiled into Pillow; the other layout depends on a
+    # library that some machines lack.
     basic = ImageFont.Layout.BASIC
     return ImageFont.truetype(_FONT_FOLDER / name, _FONT_SIZE, layout_engine=basic)
 

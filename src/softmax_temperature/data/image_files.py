@@ -29,7 +29,7 @@ OTHER_ENDINGS = frozenset(
 FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
 """Pillow's decoders that may open a file.
 
-GIF is among them because collections from the web hold GIFs that are named .jpg.
+GIF is one, because collections from the web hold GIFs that are named .jpg.
 """
 UNREADABLE = (
     OSError,
@@ -64,7 +64,7 @@ def image_files(folder: Path) -> list[Path]:
 
 
 def listed(folder: Path) -> list[Path]:
-    """The content of a folder, sorted; InputError if it cannot be listed."""
+    """The content of `folder`, sorted; InputError if it cannot be listed."""
     try:
         return sorted(folder.iterdir())
     except OSError as error:
@@ -148,7 +148,7 @@ def read_image(
 
 
 def _read(path: Path) -> tuple[bytes, str]:
-    """The content of a file, and its sha256."""
+    """The content of the file `path`, and its sha256."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -157,7 +157,7 @@ def _read(path: Path) -> tuple[bytes, str]:
 
 
 def cannot_be_read(path: Path, error: OSError) -> InputError:
-    """The error for a user's file that the system cannot read."""
+    """The InputError for `path`, a user's file that the system cannot read."""
     if isinstance(error, FileNotFoundError):
         remedy = _RESTORE
     elif isinstance(error, PermissionError):
@@ -172,7 +172,7 @@ def cannot_be_read(path: Path, error: OSError) -> InputError:
 def _decode(
     path: Path, content: bytes, *, channels: int | None, size_limit: int | None
 ) -> Image.Image:
-    """An image in mode L or RGB; without `channels`, a grey file gives mode L."""
+    """The image in mode L or RGB; if `channels` is None, the file decides which."""
     try:
         with Image.open(io.BytesIO(content), formats=FORMATS) as image:
             size = _shrunk_size(image, size_limit)
@@ -197,7 +197,7 @@ def _decode(
 
 
 def _shrunk_size(image: Image.Image, size_limit: int | None) -> tuple[int, int]:
-    """Width and height with a shorter side of at most `size_limit` pixels."""
+    """The size of `image`, shrunk if its shorter side is longer than `size_limit`."""
     shorter = min(image.size)
     limit = min(size_limit or shorter, shorter)
     width = max(1, round(image.width * limit / shorter))
@@ -206,7 +206,7 @@ def _shrunk_size(image: Image.Image, size_limit: int | None) -> tuple[int, int]:
 
 
 def _without_palette(image: Image.Image) -> Image.Image:
-    # Converting to RGBA first keeps Pillow from warning about transparent palettes.
+    # Convert to RGBA first; otherwise Pillow would warn about transparent palettes.
     return image.convert("RGBA") if image.mode == "P" else image
 
 
@@ -227,7 +227,7 @@ def digest_of_files(root: Path, files: Sequence[str]) -> str:
 
 
 def digest_of_user_file(path: Path) -> str:
-    """The sha256 of a file that the user brought; InputError if it cannot be read."""
+    """The sha256 of the user's file `path`; InputError if it cannot be read."""
     try:
         return digest_of_file(path)
     except OSError as error:

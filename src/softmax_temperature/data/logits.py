@@ -34,7 +34,7 @@ class Logits:
     labels: Tensor | None = None
 
     def for_fitting(self) -> tuple[Tensor, Tensor]:
-        """Logits and labels for a fit; test data raise LeakError."""
+        """The logits and labels, for a fit; test data raise LeakError."""
         refuse_test(self.split, "logits")
         return self.for_evaluation()
 
@@ -53,7 +53,7 @@ class Logits:
         return type(self)(self.split, self.values.double(), self.labels)
 
     def divided_by(self, temperature: float) -> Self:
-        """The logits divided by a temperature."""
+        """The logits divided by `temperature`, with the same labels."""
         return type(self)(self.split, self.values / temperature, self.labels)
 
 
@@ -88,7 +88,7 @@ def read_logits(artifact: Artifact, file: str) -> dict[str, Logits]:
 
 
 def split_of(name: str) -> SplitName:
-    """The split of a set: "train", "validation" or "test" by name, else "test"."""
+    """The split of the set `name`: its name if that is a split, otherwise "test"."""
     for split in SPLITS:
         if split == name:
             return split

@@ -20,7 +20,7 @@ TRAIN = 3000
 TEST = 1000
 
 _CLASS_NAMES = ("negative", "positive")
-# One group per class.
+# One group of words per class: negative, then positive.
 _VERDICTS = (
     ("awful", "boring", "clumsy", "dull", "feeble", "lame", "poor", "tedious"),
     ("brilliant", "charming", "clever", "funny", "good", "great", "lovely", "moving"),
@@ -61,7 +61,7 @@ def read_phrases(*, seed: int) -> RawDataset:
     labels = np.concatenate(
         [_shuffled_labels(TRAIN, generator), _shuffled_labels(TEST, generator)]
     )
-    # A dictionary keeps the order and drops duplicates.
+    # Use a dictionary as an ordered set, which drops duplicates.
     sentences: dict[str, None] = {}
     while len(sentences) < len(labels):
         label = int(labels[len(sentences)])

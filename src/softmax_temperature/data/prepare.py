@@ -124,7 +124,7 @@ def _store_list(
     def inspect(file: str) -> tuple[str, tuple[int, int, int]]:
         return inspect_image(root / file, size_limit=size_limit)
 
-    # Decode in threads: Pillow releases the interpreter's lock while it decodes.
+    # Decode in threads, because Pillow releases the interpreter's lock meanwhile.
     with ThreadPoolExecutor() as pool:
         inspected = list(pool.map(inspect, files))
     lines = [

@@ -57,20 +57,20 @@ class PreparedData:
         return all(least == greatest for least, greatest in ranges)
 
     def labels(self, split: SplitName) -> Tensor:
-        """Class numbers, (n,) int64."""
+        """The class numbers of a split's samples, (n,) int64."""
         return self.rows[f"{split}.labels"]
 
     def index(self, split: SplitName) -> Tensor:
-        """Row numbers in the source's train or test part, (n,) int64, ascending."""
+        """A split's row numbers in the source's part, (n,) int64, ascending."""
         return self.rows[f"{split}.index"]
 
     def texts(self, split: SplitName) -> Part:
-        """One split of texts or trees."""
+        """One split of a data set of texts or trees."""
         texts = [json.loads(line) for line in self._lines(f"{split}.jsonl")]
         return self._part(split, tuple(texts))
 
     def part(self, split: SplitName) -> Part:
-        """One split of images of one size, fully in memory."""
+        """One split of a data set of images of one size, fully in memory."""
         batches: Any = list(self.batches(split, _BATCH_IN_MEMORY))
         return self._part(split, torch.cat(batches))
 
@@ -113,8 +113,8 @@ class PreparedData:
     ) -> Iterator[Tensor]:
         path = self.artifact.path(f"{split}.safetensors")
         for rows in batches:
-            # Map the file anew for each batch, because the pages of one long mapping
-            # would stay in memory.
+            # Map the file anew for each batch. With one mapping for all batches, the
+            # pages that were read would stay in memory.
             with safe_open(path, framework="pt") as file:
                 images = file.get_slice("images")[rows.start : rows.stop]
             yield images
@@ -134,7 +134,7 @@ class PreparedData:
                     yield torch.stack(images) if self.one_size else images
 
     def _read(self, line: str) -> Tensor:
-        """The image file named in a line of `SPLIT.sha256`."""
+        """The image in the file that `line`, from `SPLIT.sha256`, names."""
         sha256, _, path = line.partition("  ")
         pixels = read_image(
             self.root / path,

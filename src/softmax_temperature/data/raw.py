@@ -90,7 +90,7 @@ def joined(datasets: Sequence[RawDataset]) -> RawDataset:
 
 
 def _alike(datasets: Sequence[RawDataset]) -> bool:
-    """Whether all are arrays of one image size with the same class names."""
+    """Whether all data sets are image arrays of one size with the same class names."""
     first = datasets[0]
     image_shape = np.shape(first.train.samples)[1:]
     return all(

@@ -71,7 +71,7 @@ class _FilePair(NamedTuple):
 
 
 def require_scenes(name: str, *, root: Path) -> None:
-    """Raise MissingInput unless a data set is generated or its folder exists."""
+    """Raise MissingInput unless the data set is generated or its folder exists."""
     if IS_GLYPH_SCENES.fullmatch(name) or (root / name / "images").is_dir():
         return
     folder = root / name
@@ -179,7 +179,7 @@ def set_aside(parts: Parts, count: int | None, *, seed: int) -> Parts:
 
 
 def _all_pairs(name: str, root: Path) -> dict[SplitName, list[_FilePair]]:
-    """The image and label files of each part, sorted."""
+    """The pairs of image and label files of each part, sorted."""
     require_scenes(name, root=root)
     folder = root / name
     layout = _LAYOUT.format(folder=folder)
@@ -204,7 +204,7 @@ def _all_pairs(name: str, root: Path) -> dict[SplitName, list[_FilePair]]:
 
 
 def _files_by_stem(folder: Path) -> dict[str, Path]:
-    """The image files of a folder by stem; InputError for a file that is not read."""
+    """The image files in `folder` by stem; InputError for a file that is not usable."""
     if not folder.is_dir():
         return {}
     left_out = [
@@ -230,7 +230,7 @@ def _read(pairs: Sequence[_FilePair], form: Form) -> tuple[Pixels, Pixels]:
     def read_pair(pair: _FilePair) -> tuple[Pixels, Pixels]:
         return _read_pair(pair, form)
 
-    # Decode in threads: Pillow releases the interpreter's lock while it decodes.
+    # Decode in threads, because Pillow releases the interpreter's lock meanwhile.
     with ThreadPoolExecutor() as pool:
         images, labels = zip(*pool.map(read_pair, pairs), strict=True)
     height, width = labels[0].shape

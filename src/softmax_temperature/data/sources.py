@@ -121,7 +121,7 @@ def find_dataset(name: str, *, root: Path, download: bool, seed: int) -> RawData
 
 def _read_digits() -> RawDataset:
     """The 1,797 real images of 8×8 grey pixels that scikit-learn ships, undivided."""
-    # Imported here because the import loads scipy.stats and pandas, which takes a
+    # Imported here because the import also loads scipy.stats and pandas, which takes a
     # second.
     from sklearn.datasets import load_digits
 
@@ -185,7 +185,8 @@ def _remedy_for_missing(name: str, root: Path) -> str:
     if entry is None:
         known = [*CATALOGUE, DIGITS, PHRASES, *_EXAMPLES]
         close = get_close_matches(name.lower(), known, n=1, cutoff=_SPELT_ALIKE)
-        # A known name with a suffix is taken for the name of the user's own data set.
+        # Do not suggest a known name that `name` extends, because `name` is then
+        # probably the user's own data set.
         if close and not name.startswith(close[0]):
             return f"Put one of them there, or write {close[0]!r}."
     return "Put one of them there; `make data` lists what a profile needs."

@@ -22,11 +22,11 @@ HELD_OUT = SPLITS[1:]
 
 
 class LeakError(Exception):
-    """A fit was given test data."""
+    """Raised if a fit is given test data."""
 
 
 def refuse_test(split: SplitName, data: str) -> None:
-    """Raise LeakError if data for a fit are test data."""
+    """Raise LeakError if `data`, which are for a fit, are from the test split."""
     if split == "test":
         raise LeakError(f"{data}: a fit must not use the test split")
 
@@ -64,7 +64,7 @@ class Part:
         return cls(dataset, split, data, labels, torch.arange(len(data)))
 
     def take(self, rows: NDArray[np.int64], split: SplitName | None = None) -> Part:
-        """The given rows, in the same split or in another one."""
+        """A part with the given `rows`, in the same split unless `split` is given."""
         return Part(
             self.dataset,
             split or self.split,
@@ -74,7 +74,7 @@ class Part:
         )
 
     def for_fitting(self) -> tuple[Any, Any]:
-        """Data and labels for a fit; the test split raises LeakError."""
+        """The data and labels, for a fit; the test split raises LeakError."""
         refuse_test(self.split, self.dataset)
         return self.data, self.labels
 
@@ -83,7 +83,7 @@ class Part:
         return self.data, self.labels
 
     def for_vocabulary(self) -> Sequence[str]:
-        """The texts in which words may be counted; LeakError if not training data."""
+        """The texts whose words may be counted; LeakError unless training data."""
         if self.split != "train":
             raise LeakError(
                 f"{self.dataset}: a vocabulary must not use the {self.split} split"
@@ -100,7 +100,7 @@ def _rows_of(column: Any, rows: NDArray[np.int64]) -> Any:
 
 
 def limited(part: Part, limit: int | None, *, seed: int) -> Part:
-    """At most `limit` rows, drawn at random regardless of class; None keeps all."""
+    """`part` with at most `limit` rows, drawn regardless of class; None keeps all."""
     size = len(part.labels)
     if limit is None or limit >= size:
         return part

@@ -18,18 +18,18 @@ from torch import Tensor
 from softmax_temperature.data.splits import Part
 
 PADDING = 0
-"""The number that fills a row after the last token of its text."""
+"""The number that follows the last token of a text."""
 UNKNOWN = 1
 """The number of every word that is not in the vocabulary."""
 RESERVED = 2
 """The number of the first word of the vocabulary."""
 
 Keep = Literal["start", "end"]
-"""The end of a text that is kept if the text is too long."""
+"""Which end of a long text is read."""
 
 # No text can contain these two words, because letters and punctuation marks never share
-# a token. They are not registered as special tokens of the library, which would also
-# find them in texts.
+# a token. The words are not registered as special tokens of the library, because the
+# library would also find special tokens in texts.
 _PADDING_WORD = "<padding>"
 _UNKNOWN_WORD = "<unknown>"
 
@@ -49,7 +49,7 @@ class Tokeniser:
     Args:
         words: The vocabulary, the most frequent word first.
         length: The number of tokens of a row.
-        keep: The end of a text that is kept if the text is longer.
+        keep: The end of a text ("start" or "end") that is kept if the text is too long.
     """
 
     def __init__(self, words: Iterable[str], *, length: int, keep: Keep) -> None:
@@ -74,7 +74,7 @@ class Tokeniser:
             vocabulary_size: Number of token numbers, including padding and the unknown
                 word.
             length: The number of tokens of a row.
-            keep: The end of a text that is kept if the text is longer.
+            keep: The end of a text ("start" or "end") that is kept if it is too long.
         """
         counter = _splitter(WordLevel())
         trainer = WordLevelTrainer(
@@ -103,7 +103,7 @@ class Tokeniser:
         return tokens
 
     def encode_part(self, part: Part) -> Part:
-        """A split whose texts are replaced by tokens."""
+        """`part` with its texts replaced by token numbers."""
         return replace(part, data=self.encode(part.data))
 
 

@@ -40,7 +40,7 @@ class _Arrays:
 
 
 class _Listing(NamedTuple):
-    """The training and test files by class; if test is None, train is divided."""
+    """The training and test files by class; if `test` is None, `train` is divided."""
 
     train: Files
     test: Files | None
@@ -80,8 +80,8 @@ def find_torchvision_set(name: str, *, root: Path, download: bool) -> RawDataset
     try:
         return _load(name, root, download=False)
     except (OSError, RuntimeError):
-        # torchvision raises these errors for files that are missing or have another
-        # MD5.
+        # The files are missing or have another MD5: torchvision raises these errors in
+        # both cases.
         if not download:
             return None
     began_with_nothing = not has_files(name, root=root)
@@ -89,7 +89,7 @@ def find_torchvision_set(name: str, *, root: Path, download: bool) -> RawDataset
         return _load(name, root, download=True)
     except (OSError, RuntimeError, ValueError) as error:
         if began_with_nothing:
-            # An incomplete data set would pass for a complete one.
+            # Otherwise the incomplete data set would later pass for a complete one.
             _remove_files(name, root)
         raise InputError(
             f"the download failed ({error})",
@@ -153,15 +153,16 @@ def _load(name: str, root: Path, *, download: bool) -> RawDataset:
 
 
 def _library(kind: str) -> Any:
-    # Imported here because the import loads torch's compiler, which takes two seconds.
+    # Imported here because the import also loads torch's compiler, which takes two
+    # seconds.
     from torchvision import datasets
 
     return getattr(datasets, kind)
 
 
 def _load_arrays(name: str, root: Path, *, download: bool) -> RawDataset:
-    # CIFAR comes as pickles; torchvision opens them only if their MD5 is the expected
-    # one.
+    # CIFAR's files are pickles; they are safe here, because torchvision opens a pickle
+    # only if it has the expected MD5.
     form = _ARRAYS[name]
     load = _library(form.kind)
     train, test = [
@@ -169,7 +170,7 @@ def _load_arrays(name: str, root: Path, *, download: bool) -> RawDataset:
         for part in form.parts
     ]
     train_labels = _labels(form.kind, train)
-    # EMNIST Letters numbers its classes from 1.
+    # Renumber the classes, because EMNIST Letters numbers them from 1.
     numbers = np.unique(train_labels)
     names = getattr(train, "classes", range(10))
     return RawDataset(
@@ -192,7 +193,8 @@ def _images(kind: str, part: Any) -> NDArray[np.uint8]:
     if kind == "SVHN":  # (n, channels, height, width)
         return images.transpose(0, 2, 3, 1)
     if kind == "EMNIST":
-        # The files of EMNIST hold every character mirrored along the diagonal.
+        # Mirror the images, because EMNIST's files hold every character mirrored along
+        # the diagonal.
         images = images.transpose(0, 2, 1)
     return images if images.ndim == 4 else images[..., None]
 
@@ -226,7 +228,7 @@ def _load_files(name: str, root: Path, *, download: bool) -> RawDataset:
 
 
 def _list_dtd(root: Path) -> _Listing:
-    """Partition 1 of DTD: train and validation parts together, and the test part."""
+    """The files of DTD's partition 1, with train and validation parts joined."""
     lines = (root / "dtd/dtd/labels/test1.txt").read_text(encoding="utf-8").split()
     for_test = {f"dtd/dtd/images/{line}" for line in lines}
     train: Files = {}
@@ -238,7 +240,7 @@ def _list_dtd(root: Path) -> _Listing:
 
 
 def _list_omniglot(root: Path) -> _Listing:
-    """All 1,623 characters of both halves and of every alphabet."""
+    """The files of all 1,623 characters of Omniglot, from both of its halves."""
     train: Files = {}
     for half in ("images_background", "images_evaluation"):
         folder = root / "omniglot-py" / half

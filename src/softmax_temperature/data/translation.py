@@ -16,7 +16,7 @@ _Sides = tuple[tuple[str, ...], tuple[str, ...]]
 
 
 def require_pairs(name: str, languages: tuple[str, str], *, root: Path) -> None:
-    """Raise MissingInput unless a data set is generated, or all of its files exist."""
+    """Raise MissingInput unless the data set is generated or all its files exist."""
     if name != FARM:
         _files(name, languages, root)
 
@@ -115,7 +115,7 @@ def _read(source: Path, target: Path) -> _Sides:
 
 
 def _sentences(file: Path) -> tuple[str, ...]:
-    """The lines of a file, without a byte order mark and empty lines at the end."""
+    """The lines of `file`, without a byte order mark and empty lines at the end."""
     try:
         text = file.read_bytes().decode("utf-8-sig")
     except OSError as error:

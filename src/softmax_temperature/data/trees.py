@@ -125,7 +125,7 @@ def _read_nodes(text: str) -> list[_Node]:
 
 
 def _row(number: int, node: _Node) -> tuple[str, int, int, int]:
-    """The word, the two children and the label of a node."""
+    """The word, the two children and the label of `node`, which has this `number`."""
     words = node.pieces[1:]
     has_label = node.pieces[:1] and node.pieces[0] in _LABELS
     children_needed = 0 if words else 2
@@ -135,7 +135,7 @@ def _row(number: int, node: _Node) -> tuple[str, int, int, int]:
             "nodes"
         )
     left, right = node.children or (0, 0)
-    # The treebank's "2 1/2" is one word with a space in it.
+    # Join the pieces, because the treebank's "2 1/2" is one word with a space in it.
     return " ".join(words), left, right, int(node.pieces[0])
 
 

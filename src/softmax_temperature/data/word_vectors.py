@@ -69,7 +69,7 @@ def _digest(path: Path, modified: int) -> str:  # noqa: ARG001
 
 
 def require_word_vectors(path: Path) -> None:
-    """Raise MissingInput if the file does not exist."""
+    """Raise MissingInput unless the file `path` exists."""
     if not path.is_file():
         raise MissingInput(
             "no such file of word vectors", where=str(path), remedy=_REMEDY
@@ -77,7 +77,7 @@ def require_word_vectors(path: Path) -> None:
 
 
 def read_word_vectors(path: Path, words: Sequence[str], *, width: int) -> WordVectors:
-    """The vectors of words, which are numbered from RESERVED.
+    """The vectors of `words`; word k has the number k + RESERVED.
 
     Args:
         path: A file in GloVe's form, or an npz.
@@ -94,7 +94,7 @@ def read_word_vectors(path: Path, words: Sequence[str], *, width: int) -> WordVe
     has_vector = torch.zeros(len(vectors), dtype=torch.bool)
     entries = _npz(path, width) if path.suffix == ".npz" else _lines(path, width)
     for word, values in entries:
-        number = numbers.pop(word, None)  # The first vector of a repeated word counts.
+        number = numbers.pop(word, None)  # Use a repeated word's first vector only.
         if number is None:
             continue
         has_vector[number] = True
@@ -126,7 +126,7 @@ def _check(
 
 
 def _lines(path: Path, width: int) -> Iterator[tuple[str, Sequence[Any]]]:
-    """Words and their numbers, as text, in GloVe's form."""
+    """Yield the words of a file in GloVe's form, with their numbers as text."""
     with path.open(encoding="utf-8-sig", errors="replace", newline="\n") as file:
         for line_number, line in enumerate(file, start=1):
             entry = line.rstrip("\r\n ")

@@ -74,12 +74,12 @@ class Problem:
     seed: int
 
     def pair(self, correlation: float) -> FlatNetwork:
-        """The pair with a given correlation, before training."""
+        """The pair with the given `correlation`, before training."""
         frozen = frozen_parameters(self.network, self.independent_draw, correlation)
         return FlatNetwork(self.network, self.inputs, frozen=frozen, chunk=self.chunk)
 
     def correlation(self, logit_norm: float, beta: float) -> float:
-        """The correlation at which the tempered logits start with a given norm.
+        """The correlation at which tempered logits at `beta` start with `logit_norm`.
 
         See `correlation_for_norm`.
         """
@@ -108,7 +108,7 @@ class Scales(NamedTuple):
     Attributes:
         logit_norm: ||Z_0||_F.
         unit_time: Time in which the logits change by 1 at their initial speed.
-        logit_time: Time in which they change by their own norm (tau_z).
+        logit_time: Time in which the logits change by their own norm (tau_z).
     """
 
     logit_norm: float
@@ -158,7 +158,7 @@ class Start:
         return drift.value / step
 
     def described(self) -> dict[str, Any]:
-        """The facts about the problem and the start that a record holds.
+        """The facts about the problem and the start, for the record of a cell.
 
         The kernel's norm comes with its standard error.
         """
@@ -189,7 +189,7 @@ def course(
     kernel_times: Collection[float] = (),
     linearised: Mapping[float, Tensor] | None = None,
 ) -> tuple[dict[str, Any], dict[float, Tensor]]:
-    """Integrate a flow and record it, one row per time and event.
+    """Integrate a flow, and record one row per requested time and per event.
 
     Args:
         start: Starting point of the flows.

@@ -26,10 +26,10 @@ LEARNED = "learned"
 # The fraction that defines TENTH and LEARNED, and the fraction that defines FIT.
 SHARE = 0.1
 HALF = 0.5
-# First step of the integrator, as a fraction of `Settings.unit_time`, which the
-# integrator's own guess would ignore.
+# First step of the integrator, as a fraction of `Settings.unit_time`. Without it, the
+# integrator would guess a first step that ignores `Settings.unit_time`.
 FIRST_STEP = 0.01
-# Relative precision of the time of an event.
+# Relative precision with which the time of an event is computed.
 PRECISION = 1e-9
 
 # Deviation: our time to fit is the time at which the loss has fallen to half of its
@@ -132,9 +132,9 @@ class Settings(NamedTuple):
     Attributes:
         unit_time: Rescaled time in which the logits change by 1 at their initial speed.
         horizon: Rescaled time at which the integration ends at the latest.
-        tolerance: Error of a step, relative to the state plus its root-mean-square
-            change per unit of time.
-        evaluations: Maximal number of evaluations of the rate.
+        tolerance: Largest error that a step may have, relative to the state plus its
+            root-mean-square change per unit of time.
+        evaluations: Maximum number of evaluations of the rate.
     """
 
     unit_time: float
@@ -147,12 +147,12 @@ class Course(NamedTuple):
     """Observations along a flow, each with its rescaled time.
 
     Attributes:
-        moments: One entry for each requested time that was reached.
-        crossings: One entry for each event that happened, by name.
+        moments: One observation for each requested time that was reached.
+        crossings: One observation for each event that happened, by the event's name.
         ending: "complete" if the flow has learned, else the reason why the integration
             ended: "horizon", "evaluations", or "failed" (the step became too small to
             change the time, for instance because of an overflow).
-        evaluations: Evaluations of the rate.
+        evaluations: Number of evaluations of the rate.
     """
 
     moments: list[tuple[float, Any]]
@@ -177,7 +177,7 @@ def integrate(
 
     Args:
         flow: The flow, which starts at state 0.
-        loss: Its loss, which defines the events FIT and LEARNED.
+        loss: The loss that the flow descends, which defines the events FIT and LEARNED.
         settings: Settings of the integrator.
         times: Rescaled times to observe: positive, ascending.
         observe: Called with time and state at each of `times` and at each event.
@@ -215,7 +215,7 @@ def integrate(
 def _event_levels(
     flow: Flow, loss: SoftmaxCrossEntropy, start: Tensor
 ) -> Callable[[State], dict[str, float]]:
-    """A function from a state to one number per event, which is 0 at the event."""
+    """Build the function from a state to each event's level, 0 at the event."""
     norm = start.norm().item()
     first_loss = loss.mean(start)
 

@@ -104,7 +104,7 @@ def frozen_parameters(
     that are equal in both were not drawn at random (biases that start at 0, scales that
     start at 1) and stay as they are.
     """
-    # Computing 1 - c² would lose the digits of a c close to 1.
+    # Use the product, because computing 1 - c² would lose the digits of a c close to 1.
     share = math.sqrt((1 - correlation) * (1 + correlation))
     draws = zip(network.named_parameters(), independent_draw.parameters(), strict=True)
     frozen = {}
@@ -122,11 +122,12 @@ def correlation_for_norm(
     *,
     inverse_temperature: float,
 ) -> float:
-    """The correlation at which a pair starts with tempered logits of a given norm.
+    """The correlation at which a pair's tempered logits start with norm `logit_norm`.
 
-    The norm ||Z||_F over samples and classes is 0 at correlation 1. Near it, the norm
-    is proportional to the angle whose cosine is the correlation, so the function solves
-    for that angle. If the norm is not monotonic, the result is one of the solutions.
+    The norm ||Z||_F over samples and classes is 0 at correlation 1. Near correlation 1,
+    the norm is proportional to the angle whose cosine is the correlation, so the
+    function solves for that angle. If the norm is not monotonic, the result is one of
+    the solutions.
 
     Raises:
         ValueError: If `logit_norm` is negative or above the norm at correlation 0; the
@@ -164,7 +165,7 @@ def correlation_for_norm(
 
 
 def _with_buffers(network: nn.Module, values: dict[str, Tensor]) -> nn.Module:
-    """Replace all parameters by buffers that hold `values`, in place."""
+    """Replace all parameters of `network` with buffers that hold `values`, in place."""
     buffers = {
         parameter: values[name].clone()
         for name, parameter in network.named_parameters()

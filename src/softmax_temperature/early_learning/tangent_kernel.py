@@ -66,8 +66,8 @@ class FlatNetwork:
         direction = self.pull_back(parameters, weights)
         products = []
         with warnings.catch_warnings():
-            # On first use, torch loads forward derivatives through torch.jit, which it
-            # calls deprecated.
+            # On first use, torch loads forward derivatives through torch.jit, and warns
+            # that torch.jit is deprecated.
             warnings.filterwarnings(
                 "ignore",
                 message=".*torch.jit.script. is deprecated",
@@ -122,7 +122,7 @@ class FlatNetwork:
             yield slice(first, first + self._chunk)
 
     def _logits_of(self, rows: slice) -> Callable[[Tensor], Tensor]:
-        """Function from parameters to the logits of a slice of samples."""
+        """Build the function from parameters to the logits of the samples `rows`."""
 
         def logits(vector: Tensor) -> Tensor:
             return self._call(vector, self._inputs[rows]) - self._baseline[rows]
@@ -201,7 +201,7 @@ class KernelSketch:
         return torch.stack(columns)
 
     def norm(self, kernel: Tensor) -> Estimate:
-        """Frobenius norm of a kernel that `at` returned."""
+        """Estimate the Frobenius norm of `kernel`, which `at` returned."""
         squares = kernel.square().sum(dim=1)
         if self._probes is None:
             return Estimate(squares.sum().sqrt().item(), 0.0)

@@ -34,12 +34,12 @@ class Regression(NamedTuple):
     high: Floats
 
     def predict(self, values: Floats) -> Floats:
-        """Values of the function for rows of statistics, shape (rows, statistics)."""
+        """Evaluate the function at each row of `values`, shape (rows, statistics)."""
         return self.intercept + ((values - self.mean) / self.scale) @ self.coefficients
 
 
 def least_squares(values: Floats, target: Floats) -> Regression:
-    """Regress a target (rows,) on values (rows, statistics) by least squares."""
+    """Regress `target` (rows,) on `values` (rows, statistics) by least squares."""
     mean, scale, design = standardised(values)
     intercept = float(np.average(target))
     # Deviation: among equally good solutions of the paper's least squares we take the
@@ -56,10 +56,10 @@ def least_squares(values: Floats, target: Floats) -> Regression:
 def ridge(
     values: Floats, target: Floats, penalty: float, weights: Floats | None = None
 ) -> Regression:
-    """Regress a target (rows,) on values (rows, statistics) by ridge regression.
+    """Regress `target` (rows,) on `values` (rows, statistics) by ridge regression.
 
-    The penalty acts on the standardised statistics. `weights` (rows,) have mean 1, and
-    are all 1 by default.
+    `penalty` multiplies the squared coefficients of the standardised statistics.
+    `weights` (rows,) have mean 1, and are all 1 by default.
     """
     (regression,) = ridge_path(values, target, (penalty,), weights)
     return regression
@@ -71,7 +71,7 @@ def ridge_path(
     penalties: Sequence[float],
     weights: Floats | None = None,
 ) -> list[Regression]:
-    """One ridge regression for each penalty, with the arguments of `ridge`."""
+    """Fit one ridge regression for each of `penalties`; see `ridge` for the rest."""
     if weights is None:
         weights = np.ones(len(target))
     mean, scale, design = standardised(values, weights)
@@ -91,7 +91,7 @@ def ridge_coefficients(
     penalties: Sequence[float],
     weights: Floats | None = None,
 ) -> Floats:
-    """Coefficients of ridge regression for a centred design and target.
+    """Compute ridge coefficients for the centred `design` and `target`, per penalty.
 
     Returns:
         Shape (penalties, statistics).
@@ -117,7 +117,7 @@ def ridge_coefficients(
 def standardised(
     values: Floats, weights: Floats | None = None
 ) -> tuple[Floats, Floats, Floats]:
-    """Mean, scale and standardised values of each column.
+    """The mean and the scale of each column of `values`, and the standardised values.
 
     A constant column has scale 1 and becomes 0.
     """
@@ -130,7 +130,7 @@ def standardised(
 
 
 def leave_one_group_out(groups: NDArray[Any]) -> Iterator[tuple[Rows, Rows]]:
-    """Rows outside and inside each group, in the order of the groups' names."""
+    """Yield the rows outside and inside each group, in the order of group names."""
     # Imported here because the import takes a second and the command `plan` does not
     # need it.
     from sklearn.model_selection import LeaveOneGroupOut

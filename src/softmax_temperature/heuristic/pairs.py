@@ -85,7 +85,7 @@ def is_trained(rows: pd.DataFrame) -> pd.Series[bool]:
 
 
 def checked_pairs(pairs: Pairs) -> pd.DataFrame:
-    """Check the pairs, and return them as a sorted table."""
+    """Check `pairs`, and return them as a sorted table."""
     table = pd.DataFrame(pairs)
     _check_columns(table, (*KEYS, "inverse_temperature", *STATISTICS))
     repeated = table[table.duplicated(KEYS)]
@@ -116,12 +116,12 @@ def check_datasets(table: pd.DataFrame) -> None:
 
 
 def floats(table: pd.DataFrame, name: str) -> Floats:
-    """A column as an array, shape (pairs,)."""
+    """The column `name` of `table` as an array, shape (pairs,)."""
     return table[name].to_numpy(dtype=np.float64, na_value=np.nan)
 
 
 def matrix(table: pd.DataFrame, names: Sequence[str]) -> Floats:
-    """The named columns as an array, shape (pairs, names)."""
+    """The columns `names` of `table` as an array, shape (pairs, names)."""
     return np.stack([floats(table, name) for name in names], axis=1)
 
 
@@ -147,7 +147,7 @@ def _check_plateaus(table: pd.DataFrame) -> None:
 
 
 def _check_columns(table: pd.DataFrame, names: Iterable[str]) -> None:
-    """Raise ValueError unless the columns exist and all but the keys are finite."""
+    """Raise ValueError unless `table` has the columns `names`, all but KEYS finite."""
     for name in names:
         if name not in table.columns:
             remedy = nearest(name, map(str, table.columns))
@@ -165,7 +165,7 @@ def _check_columns(table: pd.DataFrame, names: Iterable[str]) -> None:
 class Correlation(NamedTuple):
     """Pearson's r, its two-sided p-value, and its 90 % interval by Fisher's z.
 
-    p-value and interval treat the points as independent.
+    The p-value and the interval assume that the points are independent.
     """
 
     r: float
@@ -178,7 +178,7 @@ UNDEFINED_CORRELATION = Correlation(r=0.0, p=1.0, low=-1.0, high=1.0)
 
 
 def pearson(first: Floats, second: Floats) -> Correlation | None:
-    """Pearson correlation of two arrays, shape (n,).
+    """The Pearson correlation of `first` and `second`, arrays of shape (n,).
 
     None if there are fewer than three points, or one of the arrays is constant.
     """
@@ -230,12 +230,12 @@ def correlations(pairs: Pairs) -> pd.DataFrame:
 
 
 def strongest_first(absolute: Floats) -> Rows:
-    """Order of absolute correlations from largest to smallest; ties stay in order."""
+    """Indices that sort `absolute` from largest to smallest; ties stay in order."""
     # Round, so that tied statistics (multiples of each other) keep their order on every
     # machine.
     return np.argsort(-absolute.round(12), kind="stable")
 
 
 def is_constant(values: Floats) -> bool:
-    """Whether values, shape (n,), are equal up to round-off."""
+    """Whether all entries of `values`, shape (n,), are equal up to round-off."""
     return bool(np.ptp(values) <= 1e-9 * np.abs(values).max())

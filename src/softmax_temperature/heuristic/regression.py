@@ -46,7 +46,7 @@ from softmax_temperature.runner.errors import nearest
 # Section 2 quotes the bound of Liu, Li and Xu 2017 with a loss of "10e - 4", that is
 # 1e-3.
 EPSILON = 1e-3
-# The rows of Table 1 and the statistics that each uses.
+# The number of statistics that each row of Table 1 uses.
 COUNTS = {"best": 1, "four_best": 4, "all": len(STATISTICS)}
 PENALTIES = tuple(10.0**exponent for exponent in range(-3, 5))
 
@@ -68,8 +68,8 @@ class Estimate(NamedTuple):
 
     Attributes:
         inverse_temperature: The prediction, clipped to the searched range.
-        low: Lower end of its interval, clipped.
-        high: Upper end of its interval, clipped.
+        low: Lower end of the prediction's interval, clipped to the searched range.
+        high: Upper end of the prediction's interval, clipped to the searched range.
         linear: The value of the regression before clipping.
         outside: The statistics outside their fitted range. If there are any, the
             interval has no guarantee.
@@ -99,7 +99,7 @@ class Heuristic:
     margin: float
 
     def predict(self, statistics: Mapping[str, float]) -> Estimate:
-        """The expected best inverse temperature for one set of embeddings.
+        """Predict the best inverse temperature for one set of embeddings.
 
         Args:
             statistics: Values by name, as `dataset_statistics.describe` returns them.
@@ -124,7 +124,7 @@ def fit(
     statistics: str | int = "four_best",
     method: Method = "least_squares",
 ) -> Heuristic:
-    """The final regression on all pairs (section 4.3, Figure 4).
+    """Fit the final regression on all pairs (section 4.3, Figure 4).
 
     Arguments and errors are those of `leave_one_dataset_out`.
     """
@@ -147,7 +147,7 @@ class LeaveOneOut:
         predictions: One row per pair: its optimum, `linear` (the regression without its
             data set) and `predicted` (the same, clipped to the searched range).
         folds: One row per data set: `pairs`, `statistics` chosen without it, `r` and
-            `p`, or the reason why they are `undefined`.
+            `p`, or in `undefined` the reason why there are none.
         statistics: The argument of `leave_one_dataset_out`.
         method: The argument of `leave_one_dataset_out`.
         undefined_folds: Folds without an r.
@@ -265,7 +265,7 @@ def _share_on_plateau(table: pd.DataFrame, predicted: Floats) -> float | None:
 
 
 def _statistics_count(statistics: str | int, method: str) -> int:
-    """Number of statistics; ValueError if it or the method is unknown."""
+    """The number that `statistics` means; ValueError if it or `method` is unknown."""
     methods = get_args(Method)
     if method not in methods:
         raise ValueError(f"unknown method {method!r}. {nearest(method, methods)}")
@@ -285,7 +285,7 @@ def _statistics_count(statistics: str | int, method: str) -> int:
 def _regress(
     table: pd.DataFrame, size: int, method: Method
 ) -> tuple[tuple[str, ...], Regression]:
-    """The most correlated statistics, and the regression on them."""
+    """The `size` most correlated statistics, and the regression on them."""
     optima = floats(table, "inverse_temperature")
     names = _most_correlated(table, optima, size)
     values = matrix(table, names)
@@ -307,7 +307,7 @@ def _regress(
 
 
 def _most_correlated(table: pd.DataFrame, optima: Floats, size: int) -> tuple[str, ...]:
-    """Names of the statistics with the largest |r|, or all in their own order."""
+    """The `size` statistics of largest |r|; all of them in their own order."""
     if size == len(STATISTICS):
         return STATISTICS
     _, _, design = standardised(matrix(table, STATISTICS))
@@ -320,7 +320,7 @@ def _most_correlated(table: pd.DataFrame, optima: Floats, size: int) -> tuple[st
 def _out_of_fold(
     table: pd.DataFrame, size: int, method: Method
 ) -> tuple[Floats, dict[str, tuple[str, ...]]]:
-    """Predict each pair without its data set; also return each fold's statistics."""
+    """Predict each pair from other data sets; also return each fold's statistics."""
     datasets = table["dataset"].to_numpy()
     linear = np.empty(len(table))
     chosen = {}

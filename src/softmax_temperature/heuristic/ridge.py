@@ -92,6 +92,22 @@ class RidgeEstimate:
         return not self.outside
 
 
+class Lost(BaseModel):
+    """What each rule lost on the pairs of a study that lie on one side of its range.
+
+    A pair is inside if its statistics lie in the range of all other data sets.
+
+    Attributes:
+        pairs: Number of these pairs.
+        lost: Accuracy lost by rule, as in `RidgeHeuristic`.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    pairs: PositiveInt
+    lost: dict[str, tuple[float, float, float]]
+
+
 class RidgeHeuristic(BaseModel):
     """A fitted heuristic; plain numbers, saved as JSON.
 
@@ -102,10 +118,13 @@ class RidgeHeuristic(BaseModel):
         penalty: The chosen ridge penalty.
         constant: The inverse temperature that loses the least accuracy over all pairs
             of the fit.
-        n_pairs: Pairs in the fit.
-        datasets: Data sets in the fit.
+        n_pairs: Number of pairs in the fit.
+        datasets: Names of the data sets in the fit.
         lost: Accuracy that each rule of `score_rules` lost on left-out data sets: mean,
             90th percentile and maximum, as fractions.
+        inside: The same on the pairs inside the range of the other data sets; None if
+            there are none, or in files that do not have it.
+        outside: The same on the other pairs.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -120,9 +139,11 @@ class RidgeHeuristic(BaseModel):
     n_pairs: PositiveInt
     datasets: tuple[str, ...]
     lost: dict[str, tuple[float, float, float]] = {}
+    inside: Lost | None = None
+    outside: Lost | None = None
 
     def predict(self, statistics: Mapping[str, float]) -> RidgeEstimate:
-        """The inverse temperature for one set of embeddings.
+        """Predict the best inverse temperature for one set of embeddings.
 
         Raises:
             ValueError: If a statistic is missing or not finite.
@@ -148,8 +169,8 @@ def fit_ridge(pairs: pd.DataFrame, accuracies: pd.DataFrame) -> RidgeHeuristic:
     If pairs were searched with several initialisations, a pair has weight 1 / (v + mean
     of v over pairs), scaled to mean 1. v, the column `log_variance`, is the variance
     over initialisations of the logarithm of the best inverse temperature. The added
-    mean is a floor for initialisations that agree by chance. Otherwise all pairs have
-    the same weight.
+    mean is a floor for initialisations that agree by chance. If each pair was searched
+    with one initialisation only, all pairs have the same weight.
 
     Args:
         pairs: Pairs as defined in the package's docstring.
@@ -237,7 +258,7 @@ def inside_range_of_others(pairs: pd.DataFrame) -> NDArray[np.bool_]:
 
 
 def _without_dataset_and_backbone(study: Study, backbones: NDArray[Any]) -> Floats:
-    """Predictions from pairs that share neither the data set nor the backbone."""
+    """Predict each pair from the pairs with neither its data set nor its backbone."""
     predictions = np.empty(len(backbones))
     for train, test in leave_one_group_out(study.datasets):
         for row in test:
@@ -251,14 +272,41 @@ def _without_dataset_and_backbone(study: Study, backbones: NDArray[Any]) -> Floa
 def fit_shipped(
     pairs: pd.DataFrame, accuracies: pd.DataFrame, scores: pd.DataFrame
 ) -> RidgeHeuristic:
-    """The heuristic that `suggest` ships, with the accuracy that each rule loses.
+    """Fit the heuristic that `suggest` ships, and record the accuracy each rule loses.
 
     `scores` come from `score_rules`.
     """
+    return fit_ridge(pairs, accuracies).model_copy(update=losses(pairs, scores))
+
+
+def losses(pairs: pd.DataFrame, scores: pd.DataFrame) -> dict[str, Any]:
+    """The fields `lost`, `inside` and `outside` of a `RidgeHeuristic`.
+
+    `scores` come from `score_rules`.
+    """
+    is_inside = pd.Series(
+        inside_range_of_others(pairs), index=pd.MultiIndex.from_frame(pairs[KEYS])
+    )
+    inside = is_inside[pd.MultiIndex.from_frame(scores[KEYS])].to_numpy()
+    sides = {"inside": inside, "outside": ~inside}
+    return {
+        "lost": _lost(scores),
+        **{name: _lost_on(scores[rows]) for name, rows in sides.items()},
+    }
+
+
+def _lost(scores: pd.DataFrame) -> dict[str, tuple[float, float, float]]:
+    """Mean, 90th percentile and maximum of the accuracy that each rule lost."""
     lost = {}
     for rule, fractions in scores.groupby("rule", sort=False)["lost"]:
         lost[str(rule)] = (fractions.mean(), fractions.quantile(0.9), fractions.max())
-    return fit_ridge(pairs, accuracies).model_copy(update={"lost": lost})
+    return lost
+
+
+def _lost_on(scores: pd.DataFrame) -> Lost | None:
+    if scores.empty:
+        return None
+    return Lost(pairs=len(scores[KEYS].drop_duplicates()), lost=_lost(scores))
 
 
 def shipped() -> RidgeHeuristic:
@@ -268,7 +316,7 @@ def shipped() -> RidgeHeuristic:
 
 
 def predicted(regression: Regression, values: Floats) -> Floats:
-    """Inverse temperatures for rows of statistics, clamped to the range of the fit."""
+    """Predict from the rows of `values`, clamped to the range of the fit."""
     clamped = np.clip(values, regression.low, regression.high)
     return np.clip(np.exp(regression.predict(clamped)), *SEARCHED_RANGE)
 
@@ -283,7 +331,7 @@ class Study:
         weights: Weight of each pair, mean 1; see `fit_ridge`.
         datasets: Data set of each pair.
         grid: The searched inverse temperatures, ascending.
-        accuracies: Accuracy of each pair at each of them, shape (pairs, grid).
+        accuracies: Accuracy of each pair at each value of `grid`, shape (pairs, grid).
     """
 
     statistics: Floats
@@ -295,7 +343,7 @@ class Study:
 
     @classmethod
     def of(cls, pairs: pd.DataFrame, accuracies: pd.DataFrame) -> Study:
-        """The arrays of a study; ValueError if it has fewer than three data sets.
+        """Build the arrays; ValueError if `pairs` has fewer than three data sets.
 
         Arguments are those of `fit_ridge`.
         """
@@ -314,7 +362,7 @@ class Study:
         )
 
     def fitted(self, rows: Rows) -> tuple[Regression, float]:
-        """The regression on the given rows, and its penalty.
+        """Fit the regression to the given `rows`, and return it with its penalty.
 
         The chosen penalty loses the least accuracy when each data set among the rows is
         left out in turn.
@@ -333,7 +381,7 @@ class Study:
         return regression, penalty
 
     def _path(self, rows: Rows, penalties: Sequence[float]) -> list[Regression]:
-        """The regression on the given rows with each penalty."""
+        """Fit the regression to the given `rows`, once with each of `penalties`."""
         return ridge_path(
             self.statistics[rows], self.target[rows], penalties, self.weights[rows]
         )
@@ -350,12 +398,12 @@ class Study:
         return np.array(interpolated)
 
     def lost(self, rows: Rows, inverse_temperatures: Floats) -> Floats:
-        """Each row's best accuracy minus its accuracy at an inverse temperature."""
+        """Each row's best accuracy minus its accuracy at its inverse temperature."""
         best = self.accuracies[rows].max(axis=1)
         return np.asarray(best - self.accuracy(rows, inverse_temperatures))
 
     def best_constant(self, rows: Rows) -> float:
-        """The inverse temperature on the grid with the smallest mean accuracy loss."""
+        """The grid's inverse temperature that loses the least accuracy over `rows`."""
         curves = self.accuracies[rows]
         lost = curves.max(axis=1, keepdims=True) - curves
         return float(self.grid[lost.mean(axis=0).argmin()])

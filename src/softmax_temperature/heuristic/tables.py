@@ -28,7 +28,7 @@ SQUARE_ROOT_RULE = "square root of dimension"
 VALIDATION_RULE = "chosen on validation"
 METHODS: tuple[regression.Method, ...] = ("least_squares", "ridge")
 
-# Results by subset of pairs, row of Table 1, and method.
+# Results on left-out data sets, by subset of pairs, row of Table 1, and method.
 LeftOut: TypeAlias = Mapping[tuple[str, str, regression.Method], regression.LeaveOneOut]
 
 
@@ -49,7 +49,7 @@ def curve(test: TemperatureGrid, validation: TemperatureGrid) -> dict[str, Any]:
 def optimum(
     test: TemperatureGrid, validation: TemperatureGrid, select_on: str
 ) -> dict[str, Any]:
-    """The optimum of one pair with its plateau, selected on the split `select_on`.
+    """The optimum of one pair with its plateau, both taken from the split `select_on`.
 
     The row also has the optima on both splits. `log_variance` is the variance over
     repeats of the logarithm of the optimum; it is absent if there is only one repeat.
@@ -128,7 +128,7 @@ def _left_out(table: pd.DataFrame, clear: pd.DataFrame, selected: int) -> LeftOu
     subsets = {ALL_PAIRS: table, "identified pairs": table}
     if _is_usable_subset(clear, table):
         subsets["identified pairs"] = clear
-    # The paper has no untrained backbone.
+    # The paper has no untrained backbone, so also show the trained ones alone.
     if _is_usable_subset(trained, table):
         subsets["trained backbones"] = trained
     rows: dict[str, str | int] = {
@@ -152,16 +152,16 @@ def _is_usable_subset(subset: pd.DataFrame, table: pd.DataFrame) -> bool:
 
 
 def _mean(values: Tensor) -> list[float]:
-    """Means over repeats, rounded to six digits."""
+    """The mean of `values` over repeats, rounded to six digits."""
     return [round(float(value), 6) for value in values.double().mean(0)]
 
 
 def _predictions(table: pd.DataFrame, left_out: pd.DataFrame) -> pd.DataFrame:
     """Best and predicted inverse temperature of every pair.
 
-    `fitted` is the prediction of the fit on all pairs, `left_out` of the fit without
-    the pair's data set. As in Table 1, predictions are not clipped to the searched
-    range.
+    `fitted` is the prediction of the fit on all pairs, `left_out` that of the fit
+    without the pair's data set. As in Table 1, predictions are not clipped to the
+    searched range.
     """
     heuristic = regression.fit(table, statistics="all")
     fitted = heuristic.regression.predict(matrix(table, heuristic.statistics))

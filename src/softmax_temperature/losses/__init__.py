@@ -86,7 +86,7 @@ __all__ = [*_MODULES]  # noqa: PLE0604 - its keys are strings
 
 
 def __getattr__(name: str) -> Any:
-    """Import a name's module when the name is first used.
+    """Import the module of `name` when the name is first used, and return its value.
 
     The pipeline imports the modules directly, so that a cell's code digest covers only
     its own loss.

@@ -43,11 +43,11 @@ class Loss(nn.Module):
     def forward(
         self, logits: Tensor, labels: Tensor, epoch: float | None = None
     ) -> Tensor:
-        """Loss of a batch: logits (n, classes), labels (n,)."""
+        """The loss of a batch with logits (n, classes) and labels (n,)."""
         raise NotImplementedError
 
     def tempered(self, logits: Tensor) -> Tensor:
-        """The logits that enter the loss's softmax: beta times the network's logits."""
+        """The logits whose softmax the loss evaluates; by default, `logits` itself."""
         return logits
 
 
@@ -63,9 +63,9 @@ class SampleLoss(Loss):
             samples' weights, as in `torch.nn.CrossEntropyLoss`; for soft labels it is
             the plain mean over samples.
         ignore_index: Label of samples that do not count, such as void pixels. None
-            skips the check, which forces a GPU to synchronise.
+            skips the search for such samples, which forces a GPU to synchronise.
         reduction: "mean", "sum", or "none". If no sample of a batch counts, the mean is
-            NaN, the sum 0, and the losses zeros.
+            NaN, the sum is 0, and the losses are zeros.
 
     Raises:
         ValueError: For a wrong shape or value; values are checked only on the CPU. Only
@@ -100,7 +100,7 @@ class SampleLoss(Loss):
 
     @classmethod
     def from_options(cls, **options: Any) -> Self:
-        """The loss from its `options` in params.yaml; no label is ignored."""
+        """Make the loss from its `options` in params.yaml; it ignores no label."""
         for name in ("weight", "ignore_index", "reduction"):
             if name in options:
                 raise TypeError(f"{name} cannot be set in params.yaml")
@@ -116,7 +116,7 @@ class SampleLoss(Loss):
         targets: Tensor,
         epoch: float | None,  # noqa: ARG002
     ) -> Tensor:
-        """Loss of each sample, weighted by class, (n,), for targets (n, classes)."""
+        """The class-weighted loss of each sample, (n,), for targets (n, classes)."""
         raise ValueError(
             f"labels must be class indices: {type(self).__name__} is not defined for "
             f"soft labels, got {targets.dtype} of shape {tuple(targets.shape)}"
@@ -125,7 +125,7 @@ class SampleLoss(Loss):
     def forward(
         self, logits: Tensor, labels: Tensor, epoch: float | None = None
     ) -> Tensor:
-        """Loss of a batch, reduced, in the dtype of the logits."""
+        """The reduced loss of a batch, in the dtype of the logits."""
         rows, targets = split_rows(logits, labels)
         if is_soft(rows, targets):
             losses = self.checked_soft_losses(rows, targets, epoch)
@@ -153,7 +153,7 @@ class SampleLoss(Loss):
     def checked_soft_losses(
         self, logits: Tensor, targets: Tensor, epoch: float | None
     ) -> Tensor:
-        """`soft_losses` of a batch (n, classes) after the checks, at least float32."""
+        """Check a batch (n, classes); return its `soft_losses`, at least float32."""
         if self.ignore_index is not None and self.ignore_index >= 0:
             raise ValueError(
                 f"ignore_index must be negative or None for soft labels, "
@@ -165,17 +165,17 @@ class SampleLoss(Loss):
     def counted_rows(
         self, logits: Tensor, labels: Tensor
     ) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Rows and labels that are not ignored, and their mask (None if all count)."""
+        """The rows and labels that count, and their mask (None if all rows count)."""
         if self.ignore_index is None:
             return logits, labels, None
-        # Widen first, because -100 as uint8 equals the label 156.
+        # Widen the labels first: as uint8, the default -100 would equal the label 156.
         counted = labels.long() != self.ignore_index
         if counted.shape != logits.shape[:1]:
             check_labels(labels, logits)
         return logits[counted], labels[counted], counted
 
     def check_rows(self, logits: Tensor, labels: Tensor) -> None:
-        """Refuse a batch (n, classes) that the loss cannot take; see `check_batch`."""
+        """Refuse a batch (n, classes) that the loss cannot use; see `check_batch`."""
         check_batch(logits, labels, probs=False)
         if self._is_judged or not may_be_read(logits):
             return
@@ -185,7 +185,7 @@ class SampleLoss(Loss):
         self._first_rows = None if self._is_judged else rows
 
     def class_weights(self, classes: int, dtype: torch.dtype) -> Tensor | None:
-        """The class weights in a dtype; ValueError unless their shape is (classes,)."""
+        """The class weights in `dtype`; ValueError unless their shape is (classes,)."""
         if self.weight is None:
             return None
         check_weighted_classes(self.weight, classes)
@@ -218,7 +218,7 @@ def split_rows(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
 
 def widened(tensor: Tensor) -> Tensor:
     """Cast the tensor to float32 if its dtype is narrower."""
-    # Differences of float16 logits can overflow.
+    # Widen the tensor, because differences of float16 logits can overflow.
     return tensor.float() if tensor.dtype.itemsize < 4 else tensor
 
 
@@ -231,7 +231,7 @@ def reduced(losses: Tensor, reduction: str) -> Tensor:
 
 
 def check_reduction(reduction: str) -> None:
-    """Refuse an unknown reduction."""
+    """Raise ValueError unless `reduction` is "mean", "sum" or "none"."""
     if reduction not in REDUCTIONS:
         raise ValueError(
             f"reduction must be one of {', '.join(map(repr, REDUCTIONS))}, "
@@ -259,7 +259,7 @@ def one_hot_targets(logits: Tensor, labels: Tensor) -> Tensor:
 def check_batch(
     logits: Tensor, labels: Tensor, *, probs: bool = True, sigmoids: bool = True
 ) -> None:
-    """Refuse a batch that no loss can take; values are checked on the CPU only.
+    """Refuse a batch that no loss can handle; values are checked on the CPU only.
 
     Logits are finite, or -inf for a masked class; at least one class of each row is
     unmasked. Labels are class indices, or probabilities of the shape of the logits that
@@ -292,7 +292,7 @@ def check_batch(
 
 
 def _masked_classes(logits: Tensor) -> Tensor | None:
-    """Mask of logits that are -inf, (n, classes), or None if no logit is."""
+    """The mask of the logits that are -inf, (n, classes); None if no logit is -inf."""
     if all_finite(logits):
         return None
     masked = torch.isneginf(logits)
@@ -313,7 +313,7 @@ def _masked_classes(logits: Tensor) -> Tensor | None:
 
 
 def _check_soft_labels(labels: Tensor, masked: Tensor | None) -> None:
-    """Refuse rows that are not probabilities, and probability on a masked class."""
+    """Refuse labels that are not probabilities, or give a masked class some."""
     sums = labels.sum(dim=1, dtype=torch.float64)
     tolerance = max(PROBABILITY_TOLERANCE, torch.finfo(labels.dtype).eps)
     inside = ((labels >= 0) & (labels <= 1 + tolerance)).all(dim=1)

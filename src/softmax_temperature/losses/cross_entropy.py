@@ -14,21 +14,22 @@ from softmax_temperature.losses.base import (
 
 def soft_cross_entropy_terms(logits: Tensor, targets: Tensor) -> Tensor:
     """-q log p of each class, (n, classes), for targets q (n, classes)."""
-    # A masked class has target 0, and 0 times its infinite logarithm is NaN.
+    # Replace the logarithm of a masked class: its target is 0, and 0 times an infinite
+    # logarithm would be NaN.
     log_probs = F.log_softmax(logits, dim=1).masked_fill(torch.isneginf(logits), 0)
     return -targets * log_probs
 
 
 class CrossEntropyLoss(SampleLoss):
-    """Cross-entropy, -log p, in nats; arguments and shapes as in `FocalLoss`.
+    """Cross-entropy, -log p, in nats; arguments and shapes are those of `FocalLoss`.
 
-    For class indices it is `torch.nn.functional.cross_entropy`, bit for bit.
+    For class indices it equals `torch.nn.functional.cross_entropy`, bit for bit.
     """
 
     def forward(
         self, logits: Tensor, labels: Tensor, epoch: float | None = None
     ) -> Tensor:
-        """Loss of a batch, reduced, in the dtype of the logits."""
+        """The reduced loss of a batch, in the dtype of the logits."""
         rows, targets = split_rows(logits, labels)
         if is_soft(rows, targets):
             return super().forward(logits, labels, epoch)
@@ -52,7 +53,7 @@ class CrossEntropyLoss(SampleLoss):
         targets: Tensor,
         epoch: float | None,  # noqa: ARG002
     ) -> Tensor:
-        """Cross-entropy of each sample, weighted by class, (n,)."""
+        """The class-weighted cross-entropy of each sample, (n,)."""
         terms = soft_cross_entropy_terms(self.tempered(logits), targets)
         weight = self.class_weights(logits.shape[1], logits.dtype)
         if weight is not None:

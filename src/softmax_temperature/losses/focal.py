@@ -49,7 +49,7 @@ def focal_loss(
                 f"gamma must be a number or have shape ({len(logits)},), "
                 f"got {tuple(gamma.shape)}"
             )
-        # A gamma with a wider dtype would promote the loss to that dtype.
+        # Convert gamma, because a gamma with a wider dtype would promote the loss.
         gamma = gamma.to(wide.dtype)
     if is_soft(logits, labels):
         losses = soft_focal_terms(wide, labels.to(wide), gamma).sum(dim=1)
@@ -59,7 +59,7 @@ def focal_loss(
 
 
 def focal_losses(logits: Tensor, labels: Tensor, gamma: float | Tensor) -> Tensor:
-    """Focal loss of each sample, (n,), for class indices."""
+    """The focal loss of each sample, (n,), for labels that are class indices."""
     log_true, log_others = log_prob_and_complement(logits, labels)
     return -log_true * torch.exp(gamma * log_others)
 
@@ -69,7 +69,8 @@ def soft_focal_terms(logits: Tensor, targets: Tensor, gamma: float | Tensor) -> 
     if isinstance(gamma, Tensor) and gamma.ndim > 0:
         gamma = gamma[:, None]
     log_probs, log_complements = log_probs_and_complements(logits)
-    # A masked class has target 0, and 0 times its infinite logarithm is NaN.
+    # Replace the logarithm of a masked class: its target is 0, and 0 times an infinite
+    # logarithm would be NaN.
     log_probs = log_probs.masked_fill(torch.isneginf(logits), 0)
     return -targets * log_probs * torch.exp(gamma * log_complements)
 
@@ -109,7 +110,7 @@ class FocalLoss(SampleLoss):
         reduction: str = "mean",
     ) -> None:
         super().__init__(weight, ignore_index=ignore_index, reduction=reduction)
-        # A tensor of several numbers would broadcast over the samples of a batch.
+        # Refuse a tensor of several numbers, which would broadcast over the samples.
         check_at_least_zero(gamma, "gamma")
         self.gamma = gamma
 
@@ -121,13 +122,13 @@ class FocalLoss(SampleLoss):
         return super().from_options(**options)
 
     def losses(self, logits: Tensor, labels: Tensor, epoch: float | None) -> Tensor:
-        """Focal loss of each sample, (n,)."""
+        """The focal loss of each sample, (n,)."""
         return focal_losses(logits, labels, self.gamma_at(epoch))
 
     def soft_losses(
         self, logits: Tensor, targets: Tensor, epoch: float | None
     ) -> Tensor:
-        """Focal loss of each sample, weighted by class, (n,)."""
+        """The class-weighted focal loss of each sample, (n,)."""
         terms = soft_focal_terms(logits, targets, self.gamma_at(epoch))
         weight = self.class_weights(logits.shape[1], logits.dtype)
         if weight is not None:
@@ -135,5 +136,5 @@ class FocalLoss(SampleLoss):
         return terms.sum(dim=1)
 
     def gamma_at(self, epoch: float | None) -> float:  # noqa: ARG002
-        """Gamma at a position in the recipe."""
+        """The gamma at `epoch` of the recipe, here the same at every epoch."""
         return self.gamma

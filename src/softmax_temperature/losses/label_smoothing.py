@@ -48,9 +48,10 @@ def label_smoothing_loss(
 
 
 def smoothed_terms(logits: Tensor, targets: Tensor, smoothing: float) -> Tensor:
-    """Terms of the loss for each class, (n, classes), from unsmoothed targets."""
+    """The loss's term for each class, (n, classes), from unsmoothed `targets`."""
     unmasked = ~torch.isneginf(logits)
-    # If only one class is unmasked, its log p is 0, so the target does not matter.
+    # Clamp at 1 for rows with a single unmasked class. Its log p is 0, so the target
+    # does not matter.
     others = (unmasked.sum(dim=1, keepdim=True) - 1).clamp(min=1)
     smoothed = (1 - smoothing) * targets + smoothing * (1 - targets) / others
     return soft_cross_entropy_terms(logits, smoothed)
@@ -59,7 +60,7 @@ def smoothed_terms(logits: Tensor, targets: Tensor, smoothing: float) -> Tensor:
 class LabelSmoothingLoss(SampleLoss):
     """Cross-entropy against smoothed labels, in nats; see `label_smoothing_loss`.
 
-    Arguments and shapes as in `FocalLoss`; labels may be probabilities.
+    Arguments and shapes are those of `FocalLoss`; labels may be probabilities.
     """
 
     arguments: ClassVar[tuple[str, ...]] = ("smoothing",)
@@ -80,7 +81,7 @@ class LabelSmoothingLoss(SampleLoss):
     def forward(
         self, logits: Tensor, labels: Tensor, epoch: float | None = None
     ) -> Tensor:
-        """Loss of a batch, reduced, in the dtype of the logits."""
+        """The reduced loss of a batch, in the dtype of the logits."""
         check_tensor(logits, "logits")
         classes = logits.shape[1] if logits.ndim > 1 else 0
         uniform = (classes - 1) / max(classes, 1)
@@ -96,7 +97,8 @@ class LabelSmoothingLoss(SampleLoss):
         rows, targets, _ = self.counted_rows(rows, targets)
         if len(rows):
             self.check_rows(rows, targets)
-        # torch spreads the smoothing over all classes, the true class included.
+        # Convert the smoothing, because torch spreads it over all classes, the true
+        # class included.
         spread = min(self.smoothing / uniform, 1.0)
         loss = F.cross_entropy(widened(rows), targets.long(), label_smoothing=spread)
         return loss.to(logits.dtype)
@@ -117,7 +119,7 @@ class LabelSmoothingLoss(SampleLoss):
         targets: Tensor,
         epoch: float | None,  # noqa: ARG002
     ) -> Tensor:
-        """Loss of each sample, weighted by class, (n,)."""
+        """The class-weighted loss of each sample, (n,)."""
         terms = smoothed_terms(logits, targets, self.smoothing)
         weight = self.class_weights(logits.shape[1], logits.dtype)
         if weight is not None:
@@ -126,5 +128,5 @@ class LabelSmoothingLoss(SampleLoss):
 
 
 def _may_be_masked(logits: Tensor) -> bool:
-    """Whether to handle -inf; always True on an accelerator, to avoid a sync."""
+    """Whether a logit may be -inf: always True on a GPU, where reading would stall."""
     return not may_be_read(logits) or bool(torch.isneginf(logits).any())

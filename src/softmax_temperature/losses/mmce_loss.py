@@ -20,7 +20,8 @@ from softmax_temperature.metrics.checks import (
     check_positive,
 )
 
-# Largest batch. Its matrix of all pairs takes 1 GiB in float32.
+# Largest number of samples in a batch, whose matrix of all pairs then takes 1 GiB in
+# float32.
 MOST_ROWS = 16_384
 # Width of the Laplacian kernel on confidences.
 KERNEL_WIDTH = 0.4
@@ -75,7 +76,7 @@ def weighted_mmce(
     .) over wrong predictions; a mean over no predictions is zero. With `as_released`,
     every double mean is divided by its number of pairs a second time, and a batch whose
     predictions are all correct or all wrong gives 0. The other arguments and the errors
-    are as in `mmce`.
+    are those of `mmce`.
     """
     check_flag(as_released, "as_released")
     _check(logits, labels, kernel_width)
@@ -85,7 +86,7 @@ def weighted_mmce(
 def _weighted_penalty(
     logits: Tensor, labels: Tensor, kernel_width: float, *, as_released: bool
 ) -> Tensor:
-    """`weighted_mmce` of a checked batch."""
+    """The `weighted_mmce` of a batch that has been checked."""
     confidences, complements, correct = _top_label(logits, labels)
     is_right = correct.to(confidences.dtype)
     right = is_right.sum()
@@ -115,7 +116,7 @@ def _check(logits: Tensor, labels: Tensor, kernel_width: float) -> None:
 
 
 def _check_pairs(logits: Tensor, labels: Tensor) -> None:
-    """Refuse soft labels, and a batch with too many pairs."""
+    """Refuse soft labels, and a batch of more than `MOST_ROWS` rows."""
     if is_soft(logits, labels):
         raise ValueError(
             "labels must be class indices (n,), because with soft labels no prediction "
@@ -142,9 +143,9 @@ def _kernel(confidences: Tensor, width: float) -> Tensor:
 
 
 def _safe_root(square: Tensor) -> Tensor:
-    """The square root; value and gradient are zero if rounding made it negative."""
-    # Without the inner `where`, the backward pass would multiply 0 by the infinite
-    # slope of the root.
+    """The root of `square`, with value and gradient 0 if `square` is not positive."""
+    # Take the root of 1 where `square` is not positive; otherwise the backward pass
+    # would multiply 0 by the infinite slope of the root, which gives NaN.
     positive = square > 0
     return torch.where(positive, torch.sqrt(torch.where(positive, square, 1)), 0)
 
@@ -153,7 +154,7 @@ class MMCELoss(SampleLoss):
     """Cross-entropy plus a multiple of `weighted_mmce`, in nats (appendix E).
 
     The penalty compares all pairs of at most 16,384 samples or pixels. The loss is
-    always a mean over the batch. Shapes and errors as in `FocalLoss`.
+    always a mean over the batch. Shapes and errors are those of `FocalLoss`.
 
     Args:
         penalty: Weight of the MMCE term, lambda in the focal paper; at least 0.
@@ -185,7 +186,7 @@ class MMCELoss(SampleLoss):
 
     @classmethod
     def from_options(cls, **options: Any) -> Self:
-        """The loss from the options `weight`, the paper's lambda, and `as_released`."""
+        """Make the loss from `weight`, the paper's lambda, and other options."""
         penalty = {"penalty": options.pop("weight")} if "weight" in options else {}
         return super().from_options(**penalty, **options)
 
@@ -195,7 +196,7 @@ class MMCELoss(SampleLoss):
         labels: Tensor,
         epoch: float | None = None,  # noqa: ARG002
     ) -> Tensor:
-        """The mean over samples that count; NaN if there are none."""
+        """The loss as a mean over the samples that count; NaN if there are none."""
         rows, targets = split_rows(logits, labels)
         if is_soft(rows, targets):
             self.soft_losses(rows, targets, None)

@@ -31,15 +31,15 @@ def log_odds_against(logits: Tensor, classes: Tensor) -> Tensor:
 
 
 def log_prob_and_complement(logits: Tensor, classes: Tensor) -> tuple[Tensor, Tensor]:
-    """Log p and log(1 - p) of one class per row, each (n,)."""
+    """The logarithms of p and 1 - p, each (n,), for the class of each row."""
     against = log_odds_against(logits, classes)
     return F.logsigmoid(-against), F.logsigmoid(against)
 
 
 def log_probs_and_complements(logits: Tensor) -> tuple[Tensor, Tensor]:
-    """Log p and log(1 - p) of every class, each (n, classes).
+    """The logarithms of p and 1 - p for every class, each (n, classes).
 
-    Only the largest p of a row can be near 1, so only it needs the log-odds.
+    Only the largest p of a row can be near 1, so only this p needs the log-odds.
     """
     top = logits.argmax(dim=1)
     log_top, log_complement_of_top = log_prob_and_complement(logits, top)

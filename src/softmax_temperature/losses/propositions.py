@@ -47,8 +47,8 @@ def threshold(gamma: float) -> float:
     def excess(p: float) -> float:
         return _g(p, gamma) - 1
 
-    # At the lower end g exceeds 1, whether gamma is below or above 1. At p = 0.5, g is
-    # (1 + gamma log 2) / 2^gamma < 1.
+    # The root lies between these ends. At the lower end g exceeds 1, whether gamma is
+    # below or above 1. At p = 0.5, g is (1 + gamma log 2) / 2^gamma < 1.
     lower = 0.25 / max(gamma, 1)
     return float(brentq(excess, lower, 0.5, xtol=ROOT_TOLERANCE))
 
@@ -128,8 +128,9 @@ def _proposition_1(
 def _last_layer_gradients(
     features: Tensor, weights: Tensor, labels: Tensor, gamma: float
 ) -> Tensor:
-    """Last-layer gradient of each sample's focal loss, (n, parameters)."""
-    # Every sample gets a copy of the weights, so that one backward pass separates them.
+    """The last-layer gradient of each sample's focal loss, (n, parameters)."""
+    # Copy the weights for every sample, so that one backward pass gives each sample's
+    # gradient.
     copies = weights.expand(len(features), -1, -1).clone().requires_grad_()
     logits = torch.einsum("nf,nfc->nc", features, copies)
     loss = focal_loss(logits, labels, gamma, reduction="sum")
@@ -156,7 +157,8 @@ def _proposition_2_inequality() -> TheoryCheck:
     for p0 in P0:
         probs = torch.linspace(p0, 1, GRID_POINTS, dtype=torch.float64)[:, None]
         ratios = gradient_ratio(probs, gamma_star(p0) * factors)
-        # The first entry is (p0, gamma*) itself, where g is 1 up to rounding.
+        # Skip the first entry, which is (p0, gamma*) itself: g is 1 there, up to
+        # rounding.
         largest = max(largest, ratios.flatten()[1:].max().item())
     return TheoryCheck(
         what="Proposition 2: g(p, γ) where p > p0 or γ > γ*, at most",

@@ -75,7 +75,7 @@ def true_class_probs(logits: Tensor, labels: Tensor) -> Tensor:
 
 
 def check_policy(policy: str) -> None:
-    """Refuse an unknown policy."""
+    """Raise ValueError unless `policy` is a key of `POLICIES`."""
     if not isinstance(policy, str) or policy not in POLICIES:
         raise ValueError(
             f"policy must be one of {', '.join(map(repr, POLICIES))}, got {policy!r}"
@@ -91,7 +91,7 @@ class SampleDependentFocalLoss(SampleLoss):
     """Focal loss whose gamma depends on the sample, FLSD (section 4, appendix F).
 
     The policies are described in `sample_dependent_gamma`. Soft labels have no true
-    class and raise ValueError. The other arguments and shapes are as in `FocalLoss`.
+    class and raise ValueError. The other arguments and shapes are those of `FocalLoss`.
 
     Examples:
         >>> logits = torch.tensor([[0.0, 3.0], [0.0, 1.0]])
@@ -119,7 +119,7 @@ class SampleDependentFocalLoss(SampleLoss):
         labels: Tensor,
         epoch: float | None,  # noqa: ARG002
     ) -> Tensor:
-        """Focal loss of each sample, (n,)."""
+        """The focal loss of each sample, (n,), each with its own gamma."""
         true_probs = _true_probs(logits, labels)
         gamma = sample_dependent_gamma(true_probs, policy=self.policy)
         return focal_losses(logits, labels, gamma)

@@ -59,7 +59,7 @@ def scheduled_gamma(
 class ScheduledFocalLoss(FocalLoss):
     """Focal loss with the gamma of the epoch, FLSc (focal paper, appendix F).
 
-    `gammas` and `milestones`, in epochs of the training recipe, are as in
+    `gammas` and `milestones`, in epochs of the training recipe, are those of
     `scheduled_gamma`. The loss must be called with the epoch.
     """
 
@@ -91,7 +91,7 @@ class ScheduledFocalLoss(FocalLoss):
         return super(FocalLoss, cls).from_options(**options)
 
     def gamma_at(self, epoch: float | None) -> float:
-        """Gamma at a position in the recipe."""
+        """The gamma at `epoch` of the recipe."""
         if epoch is None:
             raise ValueError("epoch must be given: gamma changes during training")
         if not is_number_between(epoch, 0, math.inf):

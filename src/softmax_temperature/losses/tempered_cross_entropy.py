@@ -18,7 +18,7 @@ from softmax_temperature.metrics.checks import check_positive
 
 
 def tempered_logits(logits: Tensor, inverse_temperature: float) -> Tensor:
-    """Logits times the inverse temperature."""
+    """`logits` times `inverse_temperature`."""
     return inverse_temperature * logits
 
 
@@ -57,11 +57,12 @@ def rescaled_cross_entropy(
 class TemperedCrossEntropyLoss(CrossEntropyLoss):
     """Cross-entropy of logits times `inverse_temperature`, in nats.
 
-    The other arguments and shapes are as in `FocalLoss`.
+    The other arguments and shapes are those of `FocalLoss`.
     """
 
     arguments: ClassVar[tuple[str, ...]] = ("inverse_temperature",)
-    # Cosines may all be at least zero, as sigmoid outputs are.
+    # Do not refuse logits that look like sigmoids, because cosines may all be at least
+    # zero, too.
     sigmoids: ClassVar[bool] = False
 
     def __init__(

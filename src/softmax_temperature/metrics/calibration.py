@@ -1,4 +1,4 @@
-"""Calibration errors of the focal paper, section 2, and their bias on n samples."""
+"""The calibration errors in section 2 of the focal paper, and their bias."""
 
 import math
 from collections.abc import Iterator
@@ -11,11 +11,11 @@ from torch import Tensor
 
 from softmax_temperature.metrics.checks import check_count, check_labels, check_probs
 
-# Number of elements of the largest float64 temporary. It takes 16 MiB, small enough for
-# the allocator to reuse.
+# Number of elements of the largest float64 temporary. Such a temporary takes 16 MiB,
+# which the allocator can reuse.
 CHUNK = 2**21
-# Number of simulations for the noise floor. Its standard error is then 1 % of the
-# floor.
+# Number of simulations for the noise floor. With this many, the floor's standard error
+# is 1 % of the floor.
 NOISE_DRAWS = 500
 
 
@@ -50,9 +50,9 @@ class ReliabilityBins:
 def reliability_bins(
     probs: Tensor, labels: Tensor, *, bins: int = 15
 ) -> ReliabilityBins:
-    """Confidence and accuracy of the predicted class in equal-width bins.
+    """Mean confidence and accuracy of the predictions in each equal-width bin.
 
-    Arguments and errors as in `expected_calibration_error`.
+    Arguments and errors are those of `expected_calibration_error`.
     """
     confidences, correct = _top_label(probs, labels, bins)
     return bins_of_predictions(confidences, correct, bins)
@@ -85,9 +85,9 @@ def expected_calibration_error(
 def maximum_calibration_error(
     probs: Tensor, labels: Tensor, *, bins: int = 15
 ) -> Tensor:
-    """Largest gap of any non-empty equal-width bin (MCE, section 2).
+    """Largest gap between accuracy and confidence in any equal-width bin (MCE).
 
-    Arguments, return and errors as in `expected_calibration_error`.
+    Arguments, return value and errors are those of `expected_calibration_error`.
     """
     return reliability_bins(probs, labels, bins=bins).gaps.abs().max()
 
@@ -100,7 +100,8 @@ def adaptive_calibration_error(
     Bin sizes differ by at most one: the n % bins bins of lowest confidence hold one
     sample more. All samples are used. If samples of equal confidence lie at an edge,
     the correct and the wrong samples are split between both bins in the same
-    proportion. Arguments, return and errors as in `expected_calibration_error`.
+    proportion. Arguments, return value and errors are those of
+    `expected_calibration_error`.
     """
     # Deviation: we use all samples. The released code interpolates bin edges between
     # sorted confidences and leaves the bins open on the left, which drops the smallest
@@ -116,11 +117,11 @@ def classwise_calibration_error(
 ) -> Tensor:
     """Mean ECE of the probabilities of all classes (Classwise-ECE, section 2).
 
-    Classes that do not occur among the labels count too. Arguments, return and errors
-    as in `expected_calibration_error`.
+    Classes that do not occur among the labels count too. Arguments, return value and
+    errors are those of `expected_calibration_error`.
     """
-    # Deviation: we average over all classes. The released code averages over the
-    # classes up to the largest label that occurs.
+    # Deviation: we average over all classes. The released code averages only over the
+    # classes from 0 to the largest label that occurs.
     _check(probs, labels, bins)
     samples, classes = probs.shape
     sums = torch.zeros(classes * bins, dtype=torch.float64, device=probs.device)
@@ -164,8 +165,8 @@ def debiased_calibration_error(
     variance a (1 - a) / count. The bias is the mean absolute gap under that normal, in
     closed form, minus the observed gap. The value is negative if the bias exceeds the
     ECE, as for a calibrated model. The correction is of first order: it removes four
-    tenths of the bias of a perfectly calibrated model. Arguments and errors as in
-    `expected_calibration_error`.
+    tenths of the bias of a perfectly calibrated model. Arguments and errors are those
+    of `expected_calibration_error`.
     """
     return debiased_error(reliability_bins(probs, labels, bins=bins))
 
@@ -177,7 +178,7 @@ def _check(probs: Tensor, labels: Tensor, bins: int) -> None:
 
 
 def _top_label(probs: Tensor, labels: Tensor, bins: int) -> tuple[Tensor, Tensor]:
-    """Confidence of each prediction, and 1 if it is correct, else 0: (n,), float64."""
+    """Confidences of the predictions, and 1 or 0 for right or wrong; (n,), float64."""
     _check(probs, labels, bins)
     confidences, predicted = probs.detach().double().max(dim=1)
     return confidences, (predicted == labels.long()).double()
@@ -186,9 +187,9 @@ def _top_label(probs: Tensor, labels: Tensor, bins: int) -> tuple[Tensor, Tensor
 def row_pieces(
     scores: Tensor, labels: Tensor, *, temperature: float = 1.0
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Slices of scores divided by a temperature, as float64, with their labels.
+    """Yield slices of the rows of `scores / temperature` in float64, with their labels.
 
-    Temporaries of the shape of one piece have at most `CHUNK` elements.
+    A slice has at most `CHUNK` elements, unless a single row is longer.
     """
     rows = max(1, CHUNK // scores.shape[1])
     pieces = zip(scores.detach().split(rows), labels.split(rows), strict=True)
@@ -199,7 +200,7 @@ def row_pieces(
 def bins_of_predictions(
     confidences: Tensor, correct: Tensor, bins: int
 ) -> ReliabilityBins:
-    """Equal-width bins of predictions; both arguments are (n,), float64."""
+    """The equal-width bins of n predictions; both tensors have shape (n,), float64."""
     index = equal_width_bins(confidences, bins)
     counts = torch.bincount(index, minlength=bins)
     edges = torch.arange(bins + 1, dtype=torch.float64, device=counts.device) / bins
@@ -209,7 +210,7 @@ def bins_of_predictions(
 
 
 def floor_of_confidences(confidences: Tensor, bins: int, seed: int) -> Tensor:
-    """Noise floor of predictions with these confidences (n,), float64."""
+    """The noise floor of predictions with `confidences`, shape (n,), float64."""
     membership = F.one_hot(equal_width_bins(confidences, bins), bins).double()
     expected = confidences @ membership
     generator = np.random.default_rng(seed)
@@ -225,7 +226,7 @@ def floor_of_confidences(confidences: Tensor, bins: int, seed: int) -> Tensor:
 
 
 def debiased_error(table: ReliabilityBins) -> Tensor:
-    """The ECE of equal-width bins minus its estimated bias."""
+    """The ECE of the bins in `table`, minus the ECE's estimated bias."""
     filled = table.counts > 0
     accuracy = table.accuracy[filled]
     gaps = table.gaps[filled].abs()
@@ -237,13 +238,13 @@ def debiased_error(table: ReliabilityBins) -> Tensor:
 
 
 def class_gaps(probs: Tensor, labels: Tensor) -> Tensor:
-    """One-hot label minus probability, shape (n, classes)."""
+    """One-hot labels minus probabilities, shape (n, classes)."""
     gaps = -probs
     return gaps.scatter_add_(1, labels[:, None], torch.ones_like(gaps[:, :1]))
 
 
 def class_cells(probs: Tensor, bins: int) -> Tensor:
-    """Index of the cell (a class and a bin of its probability), shape (n, classes)."""
+    """Index of each probability's cell (its class and its bin), shape (n, classes)."""
     first = torch.arange(probs.shape[1], device=probs.device) * bins
     return equal_width_bins(probs, bins).add_(first)
 
@@ -253,18 +254,18 @@ def equal_width_bins(values: Tensor, bins: int) -> Tensor:
 
     Bins are closed on the right, (a, b], and the first also holds 0.
     """
-    # Comparing with the edges is exact; ceil(bins * value) can put values near an edge
-    # into the wrong bin.
+    # Comparing values with the edges is exact, whereas ceil(bins * value) can put a
+    # value near an edge into the wrong bin.
     edges = torch.arange(1, bins, dtype=values.dtype, device=values.device) / bins
     return torch.bucketize(values.contiguous(), edges)
 
 
 def equal_mass_membership(values: Tensor, bins: int) -> Tensor:
-    """Share of each sample in each bin of the AdaECE, shape (n, bins)."""
+    """Share of each sample that each bin of the AdaECE holds, shape (n, bins)."""
     size, larger = divmod(len(values), bins)
     ranks = [number * size + min(number, larger) for number in range(bins + 1)]
     edges = torch.tensor(ranks, dtype=torch.float64, device=values.device)
-    # Equal values share a range of ranks.
+    # Equal values form a group, which occupies a range of ranks.
     _, group, counts = torch.unique(values, return_inverse=True, return_counts=True)
     ends = counts.cumsum(0).to(torch.float64)
     starts = torch.cat([ends.new_zeros(1), ends[:-1]])
@@ -276,5 +277,5 @@ def equal_mass_membership(values: Tensor, bins: int) -> Tensor:
 
 
 def binned_sums(index: Tensor, values: Tensor, size: int) -> Tensor:
-    """Sum of the values that share an index, shape (size,)."""
+    """Sum of the `values` at each index from 0 to `size` - 1, shape (size,)."""
     return values.new_zeros(size).scatter_add_(0, index, values)

@@ -8,13 +8,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-# Sums of float32 softmax rows differ from one by far less than this; sums of rounded
-# rows differ by more.
+# The sum of a softmax row in float32 differs from one by far less than this; the sum of
+# a row that a user has rounded differs by more.
 PROBABILITY_TOLERANCE = 1e-5
 
 
 class ArgumentError(ValueError):
-    """An argument violates its documentation; `remedy` says what to do."""
+    """Raised if an argument violates its documentation; `remedy` says what to do."""
 
     def __init__(self, fault: str, remedy: str) -> None:
         super().__init__(fault, remedy)
@@ -27,8 +27,8 @@ class ArgumentError(ValueError):
 
 def all_finite(values: Tensor) -> bool:
     """Whether no entry is infinite or NaN."""
-    # Check only minimum and maximum: on a CPU `isfinite().all()` takes thirty times as
-    # long.
+    # Check only the minimum and the maximum, because on a CPU `isfinite().all()` takes
+    # thirty times as long.
     return bool(torch.stack(torch.aminmax(values.detach())).isfinite().all())
 
 
@@ -86,7 +86,7 @@ def check_probs(probs: Tensor) -> None:
             f"probs must lie in [0, 1], got values from {low} to {high}",
             "Take the softmax of logits.",
         )
-    # Half-precision rows may miss one by their rounding unit.
+    # The sum of a half-precision row may differ from one by the type's rounding unit.
     tolerance = max(PROBABILITY_TOLERANCE, torch.finfo(probs.dtype).eps)
     sums = probs.sum(dim=1, dtype=torch.float64)
     worst = int((sums - 1).abs().argmax())
@@ -148,8 +148,8 @@ def check_not_wrapped(
 ) -> None:
     """Refuse labels that wrapped because their dtype is too narrow for the classes.
 
-    A narrow dtype is allowed while the labels fit it. Negative labels, and the largest
-    unsigned number, show that larger numbers have wrapped around.
+    A narrow dtype is allowed as long as every label fits. A negative label, or a label
+    equal to the largest unsigned number, shows that a larger number has wrapped around.
 
     Args:
         labels: A tensor or an array of integers.
@@ -172,7 +172,7 @@ def check_not_wrapped(
 
 
 def _check_unmasked(labels: Tensor, scores: Tensor, name: str) -> None:
-    """Refuse labels of classes that are masked."""
+    """Raise ArgumentError if a label is a class whose logit is -inf in its row."""
     label_scores = scores.detach().gather(1, labels.long()[:, None]).squeeze(1)
     masked = label_scores.isneginf()
     if bool(masked.any()):
@@ -185,13 +185,13 @@ def _check_unmasked(labels: Tensor, scores: Tensor, name: str) -> None:
 
 
 def check_tensor(value: Any, name: str) -> None:
-    """Raise TypeError unless the value is a tensor."""
+    """Raise TypeError unless `value` is a tensor."""
     if not isinstance(value, Tensor):
         raise TypeError(f"{name} must be a torch tensor, got {type(value).__name__}")
 
 
 def check_one_tensor(output: Any, name: str, purpose: str) -> None:
-    """Raise TypeError unless a network returned one tensor."""
+    """Raise TypeError unless `output`, which a network returned, is one tensor."""
     if not isinstance(output, Tensor):
         raise TypeError(
             f"{name} must return one tensor of logits to be {purpose}, got "
@@ -201,7 +201,7 @@ def check_one_tensor(output: Any, name: str, purpose: str) -> None:
 
 
 def _label_shape_remedy(labels: Tensor, scores: Tensor) -> str:
-    """Remedy for labels that are not one per row of `scores`."""
+    """What to do if `labels` does not have one label for each row of `scores`."""
     rows, classes = scores.shape
     if labels.shape == (rows, 1):
         return "Drop the last dimension: labels[:, 0]."
@@ -217,7 +217,7 @@ def _label_shape_remedy(labels: Tensor, scores: Tensor) -> str:
 
 
 def _label_range_remedy(low: int, high: int, classes: int) -> str:
-    """Remedy for labels outside [0, classes)."""
+    """What to do about labels from `low` to `high` that leave [0, classes)."""
     if (low, high) == (1, classes):
         return f"They run from 1 to {classes}: subtract 1."
     if low < 0:
@@ -309,7 +309,7 @@ def check_at_least_zero(value: float, name: str) -> None:
 
 
 def is_number_between(value: Any, low: float, high: float) -> bool:
-    """Whether a value is a single number in [low, high).
+    """Whether `value` is a single number in [low, high).
 
     Text, lists, longer tensors and truth values do not count as numbers.
     """
@@ -321,12 +321,12 @@ def is_number_between(value: Any, low: float, high: float) -> bool:
         TypeError,
         ValueError,
         RuntimeError,
-    ):  # Arrays raise the last two.
+    ):  # Arrays raise the last two of these.
         return False
 
 
 def is_truth_value(value: Any) -> bool:
-    """Whether a value is true or false, which Python treats as 1 or 0."""
+    """Whether `value` is a Python or numpy bool, which Python treats as 1 or 0."""
     if isinstance(value, Tensor):
         return value.dtype == torch.bool
     return isinstance(value, bool | np.bool_)
@@ -351,7 +351,7 @@ def check_count(value: int, name: str, *, least: int) -> int:
 
 
 def check_flag(value: bool, name: str) -> None:
-    """Refuse a value that is neither True nor False; the text "no" would be true."""
+    """Raise TypeError unless `value` is a bool: Python takes the text "no" for true."""
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be true or false, got {value!r}")
 
@@ -394,7 +394,7 @@ def check_weighted_classes(weight: Tensor | None, classes: int) -> None:
 
 
 def check_batch(logits: Tensor, labels: Tensor) -> None:
-    """Refuse a training batch that no loss can take.
+    """Refuse a training batch whose logits or labels no loss can handle.
 
     Values are checked on the CPU only.
     """
@@ -437,15 +437,15 @@ def check_gamma(gamma: float | Tensor) -> None:
 
 
 def may_be_read(tensor: Tensor) -> bool:
-    """Whether values can be read without stalling a GPU or breaking a compilation."""
+    """Whether reading `tensor` neither stalls a GPU nor breaks a compilation."""
     return tensor.device.type == "cpu" and not torch.compiler.is_compiling()
 
 
 def as_rows(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """Logits (n, classes, ...) and labels (n, ...) as tables with one row per label.
+    """Reshape logits (n, classes, ...) and labels (n, ...) to one row per label.
 
-    Tables are returned unchanged. Shapes are checked here, before any indexing by
-    labels.
+    Logits (n, classes) and labels (n,) are returned unchanged. Shapes are checked here,
+    before labels are used as indices.
     """
     check_tensor(logits, "logits")
     check_tensor(labels, "labels")
@@ -464,7 +464,7 @@ def as_rows(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def map_remedy(labels: tuple[int, ...], logits: tuple[int, ...]) -> str:
-    """Remedy for label maps whose shape differs from the logits' pixels."""
+    """What to do if label maps do not have one label for each pixel of the logits."""
     expected = (logits[0], *logits[2:])
     if labels == (logits[0], 1, *logits[2:]):
         return "Drop the second dimension: labels[:, 0]."

@@ -3,10 +3,11 @@
 A binned calibration error is a sum of absolute values of means, one for each bin: the
 accuracy minus the mean confidence, times the bin's share of the samples. Noise
 increases an absolute value on average, so the plain error of a sample is biased
-upwards. This bias lies between zero and the error that a calibrated model would show.
-The bootstrap underestimates this bias: near perfect calibration, its intervals cover
-the true value only half of the time. Here the normal interval around the plain error is
-widened, in closed form, by the biases that are consistent with the sample.
+upwards. The bias lies between zero and the error that a calibrated model would show on
+the same number of samples. The bootstrap underestimates the bias: near perfect
+calibration, bootstrap intervals cover the true value only half of the time. Here the
+normal interval around the plain error is widened, in closed form, by the biases that
+are consistent with the sample.
 `docs/calibration_intervals.md` compares the coverage of this interval with others.
 """
 
@@ -28,12 +29,12 @@ from softmax_temperature.metrics.calibration import (
     row_pieces,
 )
 
-# Normal quantile for one end of a 90 % interval; each end misses 5 %.
+# Normal quantile for one end of a 90 % interval, beyond which 5 % of values lie.
 ONE_SIDED = NormalDist().inv_cdf(0.95)
-# Normal quantile for an end whose sign the data choose.
+# Normal quantile for an end of the interval whose sign depends on the data.
 TWO_SIDED = NormalDist().inv_cdf(0.975)
-# Number of standard errors. The true gap is closer than this to the observed gap in 79
-# of 80 bins.
+# Number of standard errors within which the true gap of a bin lies around the observed
+# gap, in 79 of 80 bins.
 CLEAR = 2.5
 
 
@@ -72,21 +73,21 @@ class BinnedError(NamedTuple):
         return min(max(0.0, low), self.value), min(1.0, self.value + margin)
 
     def highest_change_from(self, other: BinnedError) -> float:
-        """Upper end of the 90 % interval of this true error minus another."""
+        """Upper end of the 90 % interval of this true error minus that of `other`."""
         change = self.value - other.value
         deviation = _deviation_of_change(self, other, other.parts)
         high = change + other.largest_bias + ONE_SIDED * deviation
         if other.total_parts is not None:
-            # The upward bias of this plain error compensates for the data's choice of
-            # the sign, so the one-sided quantile suffices.
+            # The one-sided quantile suffices although the sign depends on the data: the
+            # upward bias of this plain error compensates for that.
             from_total = self.value - other.total_parts.mean().item()
             margin = ONE_SIDED * _deviation_of_change(self, other, other.total_parts)
             high = min(high, from_total + margin)
-        # The interval contains the plain change, with which readers compare it.
+        # Readers compare the interval with the plain change, so let it contain that.
         return min(1.0, max(high - self.least_bias, change + deviation))
 
     def _deviation(self, parts: Tensor) -> float:
-        """Standard error of the mean of the parts."""
+        """Standard error of the mean of `parts`, with the unseen variance added."""
         observed = parts.var(correction=0).item() / len(parts)
         return math.sqrt(observed + self.unseen_variance)
 
@@ -94,7 +95,7 @@ class BinnedError(NamedTuple):
 def change_interval(new: BinnedError, old: BinnedError) -> tuple[float, float]:
     """The 90 % interval of the true error of `new` minus the true error of `old`.
 
-    Both use the same samples in the same order.
+    Both errors must come from the same samples in the same order.
     """
     return -old.highest_change_from(new), new.highest_change_from(old)
 
@@ -102,7 +103,7 @@ def change_interval(new: BinnedError, old: BinnedError) -> tuple[float, float]:
 def top_label_error(
     confidences: Tensor, correct: Tensor, membership: Tensor
 ) -> BinnedError:
-    """ECE or AdaECE, from the membership of samples in bins.
+    """The ECE or the AdaECE, depending on the bins in `membership`.
 
     Args:
         confidences: Confidences of the predictions, shape (n,), float64.
@@ -124,20 +125,21 @@ def top_label_error(
         largest_bias=_largest_bias(means, deviations),
         parts=gaps * (membership @ _signs(means)),
         total_parts=gaps * _signs(means.sum()),
-        # The unseen variance is at least 1 / n^2, because the next prediction may be
-        # the first wrong one.
+        # Add 1 / n^2, because even if no prediction has been wrong so far, the next one
+        # may be.
         unseen_variance=(squares - observed).sum().item() / samples + 1 / samples**2,
     )
 
 
 class ClassCells(NamedTuple):
-    """Moments of label minus probability for each class and bin of its probability.
+    """Moments of the one-hot label minus the probability, for each cell.
 
-    Tensors have shape (classes * bins,).
+    A cell is a class and a bin of its probability. Tensors have shape
+    (classes * bins,).
     """
 
     means: Tensor
-    # The larger of two mean squares: the observed one, and a calibrated model's.
+    # Mean squares of a calibrated model, or higher ones if those observed are higher.
     squares: Tensor
     # Sum of `squares` minus the sum of the observed mean squares.
     unseen_square: float
@@ -146,7 +148,7 @@ class ClassCells(NamedTuple):
     def of(
         cls, logits: Tensor, labels: Tensor, bins: int, *, temperature: float = 1.0
     ) -> ClassCells:
-        """Cells of logits (n, classes) divided by a temperature, and labels (n,)."""
+        """The cells of `logits / temperature` (n, classes) and `labels` (n,)."""
         samples, classes = logits.shape
         sums = logits.new_zeros(classes * bins, dtype=torch.float64)
         calibrated = torch.zeros_like(sums)
@@ -158,9 +160,9 @@ class ClassCells(NamedTuple):
             calibrated += binned_sums(index, variances, len(sums))
             squares = gaps.square().flatten()
             observed_by_bin += binned_sums(index % bins, squares, bins)
-        # A cell with few samples rarely has a label of its class and then shows no
-        # variance, so cells of one bin share the ratio of observed to calibrated
-        # variance.
+        # A cell with few samples rarely has a label of its class, and without one it
+        # shows no variance. The cells of one bin therefore share the ratio of observed
+        # to calibrated variance.
         calibrated_by_bin = calibrated.view(classes, bins).sum(dim=0)
         tiny = torch.finfo(sums.dtype).tiny
         factor = observed_by_bin / calibrated_by_bin.clamp(min=tiny)
@@ -180,9 +182,9 @@ def classwise_error(
     *,
     temperature: float = 1.0,
 ) -> BinnedError:
-    """Classwise-ECE of logits (n, classes) divided by a temperature, from their cells.
+    """The Classwise-ECE of `logits / temperature` and `labels`, from their `cells`.
 
-    Labels have shape (n,).
+    The logits have shape (n, classes), the labels (n,).
     """
     samples, classes = logits.shape
     deviations = _deviations(cells.means, cells.squares, samples)
@@ -193,7 +195,8 @@ def classwise_error(
     ]
     return BinnedError(
         value=cells.means.abs().sum().item() / classes,
-        # Means of few samples are not normal and may have less bias than normal ones.
+        # A mean of few samples is not normally distributed, and may have less bias than
+        # a normal mean.
         least_bias=0.0,
         largest_bias=_largest_bias(cells.means, deviations) / classes,
         parts=torch.cat(parts) / classes,
@@ -205,19 +208,19 @@ def classwise_error(
 def _class_pieces(
     logits: Tensor, labels: Tensor, bins: int, temperature: float
 ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """Probabilities, gaps and cells of consecutive rows, each (rows, classes)."""
+    """Yield the probabilities, gaps and cells of row slices, each (rows, classes)."""
     for piece, piece_labels in row_pieces(logits, labels, temperature=temperature):
         probs = torch.softmax(piece, dim=1)
         yield probs, class_gaps(probs, piece_labels), class_cells(probs, bins)
 
 
 def _signs(means: Tensor) -> Tensor:
-    """Signs of the means, 1 or -1. A mean of zero varies, too, so its sign is 1."""
+    """Sign of each mean; 1 for a mean of zero, because its samples' parts vary, too."""
     return 1.0 - 2.0 * (means < 0).double()
 
 
 def _deviations(means: Tensor, squares: Tensor, samples: int) -> Tensor:
-    """Standard errors of means, from the mean squares of the values."""
+    """Standard errors of `means` over `samples`, from the mean squares in `squares`."""
     return ((squares - means.square()).clamp(min=0) / samples).sqrt()
 
 
@@ -225,8 +228,8 @@ def _least_bias(value: float, deviations: Tensor) -> float:
     """Lower bound of the bias that noise adds to a sum of |means|.
 
     Among all means with the same sum, means proportional to their standard errors have
-    the least bias, because E|m + s x| is convex in m. The true sum is taken as the
-    largest for which the observed value or a lower one has probability 5 %.
+    the least bias, because E|m + s x| is convex in m. The true sum is taken to be the
+    largest for which `value` or a lower sum is observed with probability 5 %.
 
     Args:
         value: The observed sum, with noise.
@@ -238,15 +241,15 @@ def _least_bias(value: float, deviations: Tensor) -> float:
         return 0.0
 
     def excess(multiple: float) -> float:
-        """5th percentile of the sum with noise, minus the observed value."""
+        """5th percentile of the noisy sum for `multiple`, minus `value`."""
         mean = _mean_absolute(multiple)
         variance = max(0.0, 1 + multiple**2 - mean**2)
         return total * mean - ONE_SIDED * spread * math.sqrt(variance) - value
 
     multiple = 0.0
     if excess(0.0) < 0:
-        # This bounds the root: |multiple + x| has a mean of at least `multiple` and a
-        # standard deviation of at most 1.
+        # The root is below `highest`, because |multiple + x| has a mean of at least
+        # `multiple` and a standard deviation of at most 1.
         highest = (value + ONE_SIDED * spread) / total
         multiple = highest
         if excess(highest) > 0:
@@ -263,19 +266,21 @@ def _mean_absolute(shift: float) -> float:
 def _largest_bias(means: Tensor, deviations: Tensor) -> float:
     """Upper bound of the bias that noise adds to a sum of |means|.
 
-    E|m + noise| - |m| is largest at m = 0 and vanishes far from zero, so it is taken at
-    the m nearest to zero that is consistent with the observed mean.
+    The bias of one mean, E|m + noise| - |m|, is largest at m = 0 and vanishes far from
+    zero, so it is computed at the m nearest to zero that is consistent with the
+    observed mean.
     """
     noise = deviations.clamp(min=torch.finfo(deviations.dtype).tiny)
     nearest = (means.abs() - CLEAR * noise).clamp(min=0)
     scaled = nearest / noise
     density = math.sqrt(2 / math.pi) * torch.exp(-scaled.square() / 2)
-    # E|m + s x| - |m| for a normal x; erfc avoids subtracting nearly equal numbers.
+    # E|m + s x| - |m| for a normal x, written with erfc because the difference of the
+    # two terms would lose digits.
     bias = noise * density - nearest * torch.erfc(scaled / math.sqrt(2))
     return bias.sum().item()
 
 
 def _deviation_of_change(a: BinnedError, b: BinnedError, parts: Tensor) -> float:
-    """Standard error of the mean of a's parts minus the given parts of b."""
+    """Standard error of the mean of a's parts minus `parts`, which come from b."""
     observed = (a.parts - parts).var(correction=0).item() / len(parts)
     return math.sqrt(observed + a.unseen_variance + b.unseen_variance)

@@ -1,4 +1,4 @@
-"""Out-of-distribution detection by the softmax (focal paper, section 5, Table 3)."""
+"""Out-of-distribution detection from the softmax (focal paper, section 5, Table 3)."""
 
 import math
 
@@ -52,7 +52,9 @@ def out_of_distribution_interval(
     bootstrap: int = 1000,
     seed: int = 0,
 ) -> tuple[float, float]:
-    """5th and 95th percentiles of the area over resamples of both sets (source: ours).
+    """The 90 % interval of the area, from resamples of both sets (source: ours).
+
+    Its ends are the 5th and the 95th percentile.
 
     Args:
         logits_in: Logits of in-distribution samples, shape (n, classes).
@@ -67,8 +69,8 @@ def out_of_distribution_interval(
     check_count(bootstrap, "bootstrap", least=1)
     inside, outside = _scores(logits_in, logits_out, score)
     ordered, order = inside.sort()
-    # The area is the share of pairs in which the in-distribution score is lower; ties
-    # count half.
+    # The area is the share of pairs in which the in-distribution score is lower; a pair
+    # of equal scores counts as half a pair.
     first_tie = torch.searchsorted(ordered, outside, right=False)
     after_ties = torch.searchsorted(ordered, outside, right=True)
     pairs = len(inside) * len(outside)
@@ -115,14 +117,14 @@ def out_of_distribution_curve(
 def _labelled_scores(
     logits_in: Tensor, logits_out: Tensor, score: str
 ) -> tuple[Tensor, Tensor]:
-    """Labels, 1 for out-of-distribution, and scores of all samples, each (n + m,)."""
+    """Labels (1: out of distribution) and scores of all samples, each (n + m,)."""
     inside, outside = _scores(logits_in, logits_out, score)
     is_out = torch.cat([torch.zeros_like(inside), torch.ones_like(outside)])
     return is_out, torch.cat([inside, outside])
 
 
 def _scores(logits_in: Tensor, logits_out: Tensor, score: str) -> list[Tensor]:
-    """Scores of both sets on the CPU, float64; larger for a less certain softmax."""
+    """The scores of both sets, on the CPU in float64; higher means less certain."""
     for name, logits in (("logits_in", logits_in), ("logits_out", logits_out)):
         check_logits(logits, name=name)
         check_not_probs(logits, name=name)
@@ -143,8 +145,8 @@ def _scores(logits_in: Tensor, logits_out: Tensor, score: str) -> list[Tensor]:
         if score == "entropy":
             scores.append(-(log_probs.exp() * log_probs).sum(dim=1).cpu())
         else:
-            # -log p of the prediction, from the log-sum of the other classes: samples
-            # whose p rounds to 1 are still ordered.
+            # Compute -log p of the prediction from the log-sum of the other classes, so
+            # that samples whose p rounds to 1 are still ordered.
             top, predicted = log_probs.max(dim=1, keepdim=True)
             others = log_probs.scatter(1, predicted, -math.inf).logsumexp(dim=1)
             scores.append(F.softplus(others - top.squeeze(1)).cpu())

@@ -12,10 +12,12 @@ from softmax_temperature.metrics.checks import PROBABILITY_TOLERANCE, ArgumentEr
 
 # A table holds probabilities if more than this share of its rows sum to one.
 SUM_SHARE = 0.5
-# Sums of probabilities that are rounded to three decimals differ from one by less.
+# Rows of probabilities rounded to three decimals have sums that differ from one by less
+# than this.
 SUM_TOLERANCE = 1e-2
-# In small tables, sums must equal one within a tighter tolerance. A single row is never
-# judged, because two small logits can sum to one by chance.
+# In tables of fewer rows than `FEW_ROWS`, sums must equal one within a tighter
+# tolerance. A single row is never judged, because two small logits can sum to one by
+# chance.
 FEW_ROWS = 20
 SUM_TOLERANCE_OF_FEW = 1e-4
 # The sums that rows of probabilities may have, each with the words for such a table in
@@ -37,7 +39,8 @@ SIGMOID_SHARE = 0.95
 SIGMOID_RANGE = 0.3
 # Numbers of decimals to which users round probabilities.
 DECIMALS = (1, 2, 3)
-# Error of a rounded number in float32, in units of its last decimal.
+# The largest float32 error that still counts as rounded, in units of the last decimal
+# place.
 ROUNDING = 1e-4
 # The largest distance of a row's sum from one that counts as a rounding error.
 LARGEST_MISS = 0.5
@@ -62,7 +65,7 @@ def check_not_probs(
     Args:
         logits: Finite, or -inf where a class is masked.
         name: Name of the argument in messages.
-        remedy: What to do if they are probabilities.
+        remedy: What to do if the logits are probabilities.
         sigmoids: Whether to refuse sigmoids as well as probabilities and percentages;
             cosines that are at least zero look like sigmoids.
     """
@@ -105,7 +108,7 @@ def check_not_probs(
 
 
 def with_earlier(rows: Tensor, earlier: Tensor | None) -> Tensor:
-    """Put the few rows of earlier batches in front of the rows of a batch.
+    """Put the few rows of earlier batches, `earlier`, in front of `rows`.
 
     A single row is never judged, and sigmoids are recognised only in many rows, so
     small batches must be judged together.
@@ -116,8 +119,8 @@ def with_earlier(rows: Tensor, earlier: Tensor | None) -> Tensor:
     """
     if len(rows) >= FEW_ROWS:
         return rows.detach()
-    # Copy the plain numbers, because tensors inside torch.func.grad must not outlive
-    # it.
+    # Copy the plain numbers, because a tensor made inside torch.func.grad must not
+    # outlive that call.
     few = torch.tensor(rows.tolist(), dtype=rows.dtype)
     if earlier is None or earlier.shape[1:] != few.shape[1:]:
         return few
@@ -136,7 +139,7 @@ def check_no_softmax_at_end(network: nn.Module, name: str) -> None:
 
 
 def sum_tolerance(probs: Tensor, rows: int) -> float:
-    """Largest distance of a row's sum from one that rounding explains, as a fraction.
+    """Largest distance of a row's sum from one that rounding can explain.
 
     Args:
         probs: Rows to judge, shape (n, classes).
@@ -152,7 +155,7 @@ def sum_tolerance(probs: Tensor, rows: int) -> float:
 
 
 def rounded_decimals(probs: Tensor) -> int | None:
-    """Number of decimals to which probabilities are rounded, or None."""
+    """Number of decimals to which `probs` are rounded; None if they are not rounded."""
     for decimals in DECIMALS:
         scaled = probs * 10**decimals
         if bool((scaled - scaled.round()).abs().max() < ROUNDING):
@@ -172,7 +175,8 @@ def _share_summing_to(whole: int, rows: Tensor, inside: Tensor) -> float:
         inside: Mask of the rows in [0, whole], shape (n,). Other rows cannot sum to
             `whole` as probabilities do.
     """
-    # For most tables the sums alone settle this, without a copy of the rows.
+    # For most tables, the sums alone show that the share is 0, without a copy of the
+    # rows.
     near = inside & ((_sums(rows) / whole - 1).abs() <= LARGEST_MISS)
     if not bool(near.any()):
         return 0.0
@@ -220,7 +224,7 @@ def _sums(rows: Tensor) -> Tensor:
 
 
 def _spread(candidates: Tensor) -> bool:
-    """Whether numbers in [0, 1] lie on both sides of 0.5, far enough apart."""
+    """Whether `candidates` lie on both sides of 0.5 and span `SIGMOID_RANGE`."""
     low, high = (bound.item() for bound in torch.aminmax(candidates))
     if bool(((candidates == 0) | (candidates == 1)).all()):
         return False

@@ -64,9 +64,10 @@ def calibration_report(
     """Accuracy, proper scores and calibration errors of a classifier, with intervals.
 
     The interval of a score goes from the 5th to the 95th percentile over resamples. A
-    calibration error is the plain error of these samples, which is biased upwards. Its
-    interval is for the true error with the same bins on infinitely many samples, and
-    contains the plain error (`metrics.intervals`). The maximum calibration error has no
+    calibration error is the plain error of these samples, which is biased upwards. The
+    interval of a calibration error is for the true error, with the same bins on
+    infinitely many samples, and contains the plain error (`metrics.intervals`). The
+    maximum calibration error has no
     interval, because no interval that we tried has the right coverage.
 
     Args:
@@ -87,7 +88,8 @@ def calibration_report(
     # Deviation: our intervals are percentiles over resamples for scores, and those of
     # `metrics.intervals` for calibration errors. The released error bars reflect the
     # percentiles over resamples for every metric, (2 value - high, 2 value - low).
-    # After scaling, these cover the true calibration error half of the time.
+    # After temperature scaling, the released error bars cover the true calibration
+    # error half of the time.
     _check(logits, labels, bins, bootstrap, seed)
     arm = ArmStatistics.of(logits, labels.long(), int(bins), intervals=bootstrap > 0)
     return arm.report(bootstrap, seed)
@@ -214,7 +216,7 @@ def _check_pair(
 
 
 def _resampled_means(values: Tensor, resamples: int, seed: int) -> Tensor:
-    """Means of the columns of values (n, columns) on each resample."""
+    """Column means of `values` (n, columns) on each resample, (resamples, columns)."""
     samples = len(values)
     sums = [
         weights.to(values.device) @ values
@@ -240,13 +242,14 @@ def resample_weights(
     The tensors have `resamples` rows in total. They depend on the first three arguments
     only, so that all arms and devices see the same resamples.
     """
-    # The noise floor draws from the same seed, so the resamples need their own stream.
+    # The noise floor uses the same seed, so the resamples are drawn from a stream of
+    # their own.
     generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))
     most_rows = rows or max(1, CHUNK // samples)
     for start in range(0, resamples, most_rows):
         count = min(most_rows, resamples - start)
         drawn = generator.integers(0, samples, size=(count, samples))
-        # Offset each row so that one bincount serves all rows.
+        # Offset the indices of each row, so that one bincount counts all rows.
         drawn += samples * np.arange(count)[:, None]
         counts = np.bincount(drawn.ravel(), minlength=count * samples)
         yield torch.from_numpy(counts.reshape(count, samples).astype(np.float64))
@@ -257,7 +260,7 @@ def expected_calibration_error_change(
 ) -> Difference:
     """ECE of arm a minus ECE of arm b, as in `paired_difference` but faster.
 
-    Arguments and errors as in `paired_difference`; no resamples are needed.
+    Arguments and errors are those of `paired_difference`; no resamples are needed.
     """
     _check_pair(logits_a, logits_b, labels, bins, bootstrap=0, seed=0)
     a = _expected_error(logits_a, labels.long(), bins)
@@ -275,7 +278,7 @@ class ArmStatistics(NamedTuple):
         confidences: Confidences of the predictions, shape (n,).
         classwise: The Classwise-ECE.
         errors: Calibration errors with an interval, by name; the Classwise-ECE is
-            absent if no intervals are wanted. The maximum calibration error has none,
+            absent if no intervals are wanted. The maximum calibration error is absent,
             because none of our intervals for a largest gap had the right coverage
             (docs/calibration_intervals.md).
     """
@@ -300,7 +303,7 @@ class ArmStatistics(NamedTuple):
         """Statistics of checked logits (n, classes) and labels (n,), int64.
 
         The logits are divided by the temperature in pieces, because a language model's
-        are too large to copy.
+        logits are too large to copy.
         """
         scores, confidences = _scores_and_confidences(logits, labels, temperature)
         correct = scores[:, SCORES.index("accuracy")]
@@ -362,7 +365,7 @@ class ArmStatistics(NamedTuple):
     def differences_from(
         self, other: ArmStatistics, bootstrap: int, seed: int
     ) -> dict[str, Difference]:
-        """This arm minus the other, both with intervals; see `paired_difference`."""
+        """The metrics of this arm minus those of `other`; see `paired_difference`."""
         resampled = _resampled_means(self.scores - other.scores, bootstrap, seed)
         bounds = _percentiles(dict(zip(SCORES, resampled.unbind(1), strict=True)))
         for name, error in self.errors.items():
@@ -384,7 +387,7 @@ def _change(new: BinnedError, old: BinnedError) -> Difference:
 
 
 def _expected_error(logits: Tensor, labels: Tensor, bins: int) -> BinnedError:
-    """The ECE of logits (n, classes) and labels (n,)."""
+    """The ECE, with what its interval needs, of logits (n, classes), labels (n,)."""
     scores, confidences = _scores_and_confidences(logits, labels)
     return _equal_width_error(confidences, scores[:, SCORES.index("accuracy")], bins)
 
@@ -397,7 +400,7 @@ def _equal_width_error(confidences: Tensor, correct: Tensor, bins: int) -> Binne
 def _scores_and_confidences(
     logits: Tensor, labels: Tensor, temperature: float = 1.0
 ) -> tuple[Tensor, Tensor]:
-    """The scores (n, 4) and confidences (n,) of logits (n, classes), in pieces."""
+    """The scores (n, 4) and confidences (n,) of `logits / temperature`, in float64."""
     pieces = [
         _scores(piece, piece_labels)
         for piece, piece_labels in row_pieces(logits, labels, temperature=temperature)
@@ -417,7 +420,7 @@ def _scores(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         losses,
         squared_distances(probs, labels),
     ]
-    # The prediction comes from the logits, because softmax may round two logits to one
-    # probability.
+    # Take the prediction from the logits, because the softmax may round two different
+    # logits to the same probability.
     predicted = logits.argmax(dim=1, keepdim=True)
     return torch.stack(columns, dim=1), probs.gather(1, predicted).squeeze(1)

@@ -75,7 +75,8 @@ def brier_score(probs: Tensor, labels: Tensor) -> Tensor:
 def squared_distances(probs: Tensor, labels: Tensor) -> Tensor:
     """Squared distance from each row to its one-hot label, shape (n,)."""
     true_probs = probs.gather(1, labels[:, None]).squeeze(1)
-    # |p|^2 - 2 p_y + 1 would lose digits by cancellation if the row is nearly one-hot.
+    # The shorter |p|^2 - 2 p_y + 1 loses digits by cancellation if the row is nearly
+    # one-hot.
     wrong_classes = probs.square().scatter(1, labels[:, None], 0).sum(dim=1)
     return wrong_classes + (1 - true_probs).square()
 
@@ -136,7 +137,7 @@ def confusion_matrix(
 
 
 def mean_intersection_over_union(confusion: Tensor) -> Tensor:
-    """Mean intersection over union of the classes in labels or predictions.
+    """Mean intersection over union, over the classes in the labels or predictions.
 
     Args:
         confusion: See `confusion_matrix`.

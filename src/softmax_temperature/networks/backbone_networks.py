@@ -20,8 +20,8 @@ def mobilenet_v1(
 ) -> nn.Module:
     """MobileNetV1 (Howard et al. 2017) with `width` times the channels.
 
-    Other arguments go to timm's generator. We call it directly, because timm has named
-    models only for the widths 1 and 1.25.
+    Other arguments are passed to timm's generator. We call this generator directly,
+    because timm has named models only for the widths 1 and 1.25.
     """
     from timm.models.efficientnet import _gen_mobilenet_v1
 
@@ -30,7 +30,7 @@ def mobilenet_v1(
 
 
 def build_classifier(spec: Backbone, **more: Any) -> nn.Module:
-    """A backbone's whole network with random weights.
+    """Build the whole network of the backbone `spec`, with random weights.
 
     Args:
         spec: The backbone.
@@ -52,9 +52,9 @@ def build_classifier(spec: Backbone, **more: Any) -> nn.Module:
 
 
 def _create(spec: Backbone, arguments: dict[str, Any]) -> nn.Module:
-    """Build a network of the backbone's library."""
+    """Build the network of `spec` with its library and `arguments`."""
     if spec.library == "timm":
-        # timm is an optional package, because other libraries have backbones too.
+        # Imported here because timm is an optional package.
         import timm
 
         require_known(spec, spec.architecture, timm.list_models())
@@ -117,8 +117,8 @@ def build_embedding_network(
         return _mean_features(spec, whole)
     if spec.library == "timm":
         names_before = set(whole.state_dict())
-        # Remove the last layer but keep the pooling, which `forward_features` would
-        # leave out.
+        # Remove the last layer with timm's own method, which keeps the pooling;
+        # `forward_features` would leave the pooling out.
         whole.reset_classifier(0)  # type: ignore[operator]
         return whole, tuple(names_before - set(whole.state_dict()))
     return _without_last_linear(spec, whole)
@@ -127,7 +127,7 @@ def build_embedding_network(
 def _mean_features(
     spec: Backbone, whole: nn.Module
 ) -> tuple[nn.Module, tuple[str, ...]]:
-    """The part `features` of a network, averaged over positions."""
+    """The part `features` of `whole` with its maps averaged, and unused prefixes."""
     features = getattr(whole, "features", None)
     if not isinstance(features, nn.Module):
         raise backbone_error(
@@ -145,7 +145,7 @@ def _mean_features(
 def _without_last_linear(
     spec: Backbone, whole: nn.Module
 ) -> tuple[nn.Module, tuple[str, ...]]:
-    """Replace a network's last linear layer by the identity, in place."""
+    """`whole` with its last linear layer replaced by the identity, and that prefix."""
     linear_layers = [
         name for name, module in whole.named_modules() if isinstance(module, nn.Linear)
     ]
@@ -169,6 +169,6 @@ def require_known(
 
 
 def backbone_error(spec: Backbone, what: str, remedy: str) -> InputError:
-    """An error that names the backbone."""
+    """An InputError with `what` and `remedy` that names the backbone `spec`."""
     name = f"{spec.architecture}.{spec.tag}" if spec.tag else spec.architecture
     return InputError(what, where=f"backbone {name} of {spec.library}", remedy=remedy)

@@ -29,7 +29,7 @@ from softmax_temperature.networks.weights import (
 from softmax_temperature.params.network import Backbone
 from softmax_temperature.runner.artifacts import digest_of_file
 
-# The parameters of a backbone that its provenance repeats.
+# The parameters of a backbone that are copied into its provenance.
 _IDENTITY = {
     "library",
     "architecture",
@@ -110,7 +110,7 @@ def _build(spec: Backbone, path: Path | None) -> tuple[nn.Module, Preprocess]:
 def _check_embedding(
     spec: Backbone, network: nn.Module, preprocess: Preprocess
 ) -> None:
-    """Embed one black image, and compare the shape with the described one."""
+    """Raise InputError unless a black image's embedding has the length in `spec`."""
     image = torch.zeros(1, 3, preprocess.size, preprocess.size)
     try:
         shape = tuple(network(image).shape)

@@ -59,7 +59,7 @@ class BasicBlock(nn.Module):
         self.zero_channels = outputs - inputs
 
     def forward(self, maps: Tensor) -> Tensor:
-        """Maps (n, outputs, height / stride, width / stride)."""
+        """The block's output maps, (n, outputs, height / stride, width / stride)."""
         inner = F.relu(self.bn1(self.conv1(maps)))
         inner = self.bn2(self.conv2(inner))
         shortcut = maps[:, :, :: self.stride, :: self.stride]
@@ -69,7 +69,7 @@ class BasicBlock(nn.Module):
 
 
 def _stage(inputs: int, outputs: int, stride: int, blocks: int) -> nn.Sequential:
-    # The first block's weights are drawn last, as in earlier versions, because the
-    # order of the draws determines the weights.
+    # Make the first block last, as earlier versions did, because the order in which
+    # weights are drawn determines their values.
     rest = [BasicBlock(outputs, outputs, 1) for _ in range(blocks - 1)]
     return nn.Sequential(BasicBlock(inputs, outputs, stride), *rest)

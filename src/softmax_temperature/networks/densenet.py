@@ -9,7 +9,7 @@ from softmax_temperature.networks.layers import Classifier
 
 
 class DenseNet(Classifier):
-    """A 3×3 stem, dense blocks with halving transitions between them, a classifier.
+    """A 3×3 stem, dense blocks with halving transitions between them, and a classifier.
 
     Args:
         blocks: Layers per dense block; the default is DenseNet-121.
@@ -41,7 +41,7 @@ class DenseNet(Classifier):
 
 
 def _transition(channels: int) -> nn.Sequential:
-    """Halve the channels, the height and the width."""
+    """Layers that halve the number of channels, the height and the width."""
     return nn.Sequential(
         nn.BatchNorm2d(channels),
         nn.ReLU(),

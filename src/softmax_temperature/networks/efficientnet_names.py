@@ -15,7 +15,7 @@ _STEM_AND_HEAD = {
     "_bn1": "bn2",
     "_fc": "classifier",
 }
-# Blocks of the first stage do not expand their channels.
+# Names in blocks of the first stage, which do not expand their channels.
 _SEPARABLE_BLOCK = {
     "_depthwise_conv": "conv_dw",
     "_bn1": "bn1",
@@ -33,7 +33,7 @@ _INVERTED_BLOCK = {
 
 
 def has_tensorflow_names(names: Collection[str]) -> bool:
-    """Whether weights are named as in TensorFlow's code."""
+    """Whether the weights `names` are those of TensorFlow's code."""
     return "_conv_stem.weight" in names
 
 
@@ -66,14 +66,14 @@ def timm_names(names: Iterable[str], network: Iterable[str]) -> dict[str, str]:
 
 
 def _block_of(name: str) -> int | None:
-    """The number of the block in `_blocks.3._bn0.weight`."""
+    """The block number in a name such as `_blocks.3._bn0.weight`, here 3, or None."""
     parts = name.split(".")
     is_in_block = parts[0] == "_blocks" and len(parts) > 2 and parts[1].isdecimal()
     return int(parts[1]) if is_in_block else None
 
 
 def _stage_and_block(name: str) -> str | None:
-    """The prefix `blocks.1.0` of `blocks.1.0.bn1.weight`."""
+    """The prefix `blocks.1.0` of a name such as `blocks.1.0.bn1.weight`, or None."""
     parts = name.split(".")
     return ".".join(parts[:3]) if parts[0] == "blocks" else None
 

@@ -62,8 +62,8 @@ def extract(
     for images in batches:
         prepared = preprocess(images, device=device)
         device_type = prepared.device.type
-        # Enter the modes anew for each batch. If they enclosed the loop, the generator
-        # would leave them switched on in its caller.
+        # Enter the two modes anew for each batch. If they enclosed the loop, they would
+        # stay switched on in the generator's caller between batches.
         with (
             torch.inference_mode(),
             torch.autocast(device_type, torch.bfloat16, is_bfloat16),
@@ -124,7 +124,7 @@ def write_embeddings(
 
 
 def open_embeddings(artifact: Artifact) -> dict[SplitName, Part]:
-    """Read embeddings by split; data (n, dim) float32 are mapped from disk."""
+    """The embeddings by split; their data, (n, dim) float32, are mapped from disk."""
     dataset = artifact.json(PROVENANCE)["dataset"]
     rows = artifact.tensors(ROWS)
     splits = [split for split in SPLITS if f"{split}.labels" in rows]

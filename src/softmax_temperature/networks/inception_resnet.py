@@ -39,7 +39,7 @@ class InceptionResnetV1(nn.Module):
         self.block8 = _narrow_block(1792, 192, 3, scale=1.0, rectified=False)
 
     def forward(self, images: Tensor) -> Tensor:
-        """Embeddings (n, 1792)."""
+        """The embeddings of `images`, (n, 1792)."""
         maps = self.conv2d_2b(self.conv2d_2a(self.conv2d_1a(images)))
         maps = F.max_pool2d(maps, 3, stride=2)
         maps = self.conv2d_4b(self.conv2d_4a(self.conv2d_3b(maps)))
@@ -89,7 +89,7 @@ class _Branches(nn.Module):
 
 
 class _Residual(_Branches):
-    """Branches that are mixed by a 1×1 convolution, scaled, and added to the input."""
+    """Branches whose maps a 1×1 convolution mixes; scaled, they add to the input."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class _Residual(_Branches):
 def _same_size(
     inputs: int, width: int, *kernels: int | tuple[int, int]
 ) -> nn.Sequential:
-    """A chain of convolutions that keeps height and width."""
+    """A chain of convolutions with these `kernels` that keeps height and width."""
     layers = nn.Sequential()
     channels = inputs
     for kernel in kernels:
@@ -128,7 +128,7 @@ def _halving(inputs: int, width: int, outputs: int, *kernels: int) -> nn.Sequent
 
 
 def _block35() -> nn.Module:
-    # The weights are drawn in this order, with the 1×1 branch last.
+    # Make the 1×1 branch last, because the order determines the random weights.
     second = _same_size(256, 32, 1, 3)
     third = _same_size(256, 32, 1, 3, 3)
     first = _Convolution(256, 32, 1)
@@ -153,7 +153,7 @@ def _mixed_7a() -> nn.Module:
 def _narrow_block(
     channels: int, width: int, length: int, *, scale: float, rectified: bool = True
 ) -> nn.Module:
-    """A 1×1 convolution, and another followed by a row and a column convolution."""
+    """A residual block: a 1×1 branch, and one with a row and a column convolution."""
     crossed = _same_size(channels, width, 1, (1, length), (length, 1))
     return _Residual(
         2 * width,

@@ -28,7 +28,7 @@ class Classifier(nn.Module):
         return inputs
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Logits (n, num_classes).
+        """The logits of `inputs`, (n, num_classes).
 
         Args:
             inputs: Images, shape (n, 3, height, width), or tokens, shape (n, length).
@@ -67,7 +67,7 @@ def last_layer_inputs(network: Any, inputs: Tensor) -> tuple[Tensor, Tensor]:
 class CReLU(nn.Module):
     """The concatenated ReLU (Shang et al. 2016): relu(x), then relu(-x).
 
-    Both are concatenated along dimension 1, which doubles.
+    Both are concatenated along dimension 1, whose size doubles.
     """
 
     def __init__(self) -> None:
@@ -75,12 +75,14 @@ class CReLU(nn.Module):
         self.relu = nn.ReLU()
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Shape (n, 2 channels, ...) from inputs (n, channels, ...)."""
+        """The activated maps, (n, 2 channels, ...), of inputs (n, channels, ...)."""
         return torch.cat((self.relu(inputs), self.relu(-inputs)), dim=1)
 
 
 def rectifier(activation: str) -> tuple[Callable[[], nn.Module], int]:
-    """Constructor of the activation "relu" or "crelu", and its factor for channels.
+    """The constructor of the activation, and the factor by which channels increase.
+
+    `activation` is "relu" or "crelu".
 
     Source: cooling paper, section 4.2.
     """
@@ -92,7 +94,7 @@ def rectifier(activation: str) -> tuple[Callable[[], nn.Module], int]:
 
 @contextmanager
 def drawn_from(seed: int) -> Iterator[None]:
-    """Draw weights from a seed in the block, and restore the caller's generator."""
+    """Seed torch's generator in the block, and restore the caller's state after it."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         yield
@@ -118,17 +120,17 @@ def redraw(
 
 
 def check_choice(name: str, value: str, choices: Collection[str]) -> None:
-    """Raise ValueError unless the argument `name` of a network is in `choices`."""
+    """Raise ValueError unless `value`, a network's argument `name`, is a choice."""
     if value not in choices:
         valid = " or ".join(repr(choice) for choice in choices)
         raise ValueError(f"{name} must be {valid}, got {value!r}")
 
 
 def upload(device: torch.device, *tables: Tensor) -> list[Tensor]:
-    """Tensors of one dtype on a device.
+    """The `tables`, tensors of one dtype, on `device`.
 
-    They are copied together from pinned memory, so that neither the CPU nor the GPU
-    waits.
+    To a GPU they are copied together from pinned memory, so that neither the CPU nor
+    the GPU waits.
     """
     if device.type != "cuda" or tables[0].is_cuda:
         return [table.to(device) for table in tables]
@@ -140,7 +142,7 @@ def upload(device: torch.device, *tables: Tensor) -> list[Tensor]:
 
 @lru_cache(maxsize=64)
 def channels(values: tuple[float, ...], device: torch.device) -> Tensor:
-    """One float32 number per channel, uploaded once; do not modify it."""
-    # A tensor created in inference mode could not be used in training.
+    """A cached float32 tensor of `values`, one per channel; do not modify it."""
+    # Leave inference mode, because a tensor created in it cannot be used in training.
     with torch.inference_mode(False):
         return torch.tensor(values, device=device)

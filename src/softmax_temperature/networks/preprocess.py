@@ -60,10 +60,10 @@ class Preprocess:
         return pixels.mul_(self.pixel_scale / 255).sub_(mean).div_(std)
 
     def _mean_and_std(self, device: torch.device) -> tuple[Tensor, Tensor]:
-        """Mean and standard deviation, (1, 3, 1, size), channels last.
+        """The mean and the standard deviation, (1, 3, 1, size), channels last.
 
-        They are repeated along a row of pixels, because arithmetic on three numbers at
-        a time is slow.
+        Each is repeated along a row of pixels, because arithmetic on only three numbers
+        at a time is slow.
         """
         values = channels((*self.mean, *self.std), device).view(2, 3, 1, 1)
         rows = values.expand(2, 3, 1, self.size)
@@ -71,7 +71,7 @@ class Preprocess:
         return mean, std
 
     def _square(self, images: Tensor) -> Tensor:
-        """Make three ordered channels, resize and crop: (n, 3, size, size) uint8."""
+        """Convert to three channels, resize and crop, to (n, 3, size, size) uint8."""
         # Imported here because the import loads torch's compiler, which takes two
         # seconds.
         from torchvision.transforms.v2 import functional
@@ -85,8 +85,8 @@ class Preprocess:
         colour = images.expand(-1, 3, -1, -1)
         if self.channels == "bgr":
             colour = colour.flip(1)
-        # Channels last makes resizing twice as fast, and the later conversion to float
-        # five times.
+        # Put channels last, which makes resizing twice as fast and the later conversion
+        # to float five times as fast.
         colour = colour.contiguous(memory_format=torch.channels_last)
         # Deviation: we enlarge images smaller than a network's input with the same
         # interpolation that shrinks larger images; the paper does not say how it
@@ -101,7 +101,7 @@ class Preprocess:
 
 
 def described_preprocess(spec: Backbone) -> Preprocess:
-    """The preprocessing that the parameters of a backbone describe."""
+    """The preprocessing that the parameters in `spec` describe."""
     assert spec.input_size is not None
     assert spec.mean is not None
     assert spec.std is not None
@@ -122,7 +122,7 @@ def timm_preprocess(network: nn.Module) -> Preprocess:
     Raises:
         InputError: If the transform is not a square centre crop.
     """
-    # timm is an optional package, because other libraries have backbones too.
+    # Imported here because timm is an optional package.
     from timm.data.config import resolve_model_data_config
 
     config: dict[str, Any] = resolve_model_data_config(network)

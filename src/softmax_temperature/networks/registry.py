@@ -1,6 +1,6 @@
 """Networks that are trained from scratch, by name.
 
-Each is a class in its own module, imported on first use.
+Each network is a class in its own module, which is imported on first use.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,9 +20,9 @@ WEIGHTS = "weights.safetensors"
 
 
 def network_class(name: str) -> Any:
-    """The class of a network, by name or as "package.module:Class".
+    """The class of a network, by its short name or as "package.module:Class".
 
-    It takes `num_classes` and its own arguments.
+    Its constructor takes `num_classes` and the network's own arguments.
 
     Raises:
         InputError: If there is no such class.
@@ -31,12 +31,12 @@ def network_class(name: str) -> Any:
 
 
 def build_network(spec: Network, *, classes: int, seed: int) -> nn.Module:
-    """A network with random weights that depend only on the seed.
+    """Build the network `spec` with random weights that depend only on the seed.
 
     Args:
         spec: The network.
         classes: The number of classes.
-        seed: The seed of its weights.
+        seed: The seed of the random weights.
 
     Raises:
         InputError: If the network does not accept the arguments.
@@ -59,7 +59,7 @@ def build_network(spec: Network, *, classes: int, seed: int) -> nn.Module:
 
 
 def check_network(spec: Network) -> nn.Module:
-    """The network for two classes on the device "meta", without weights.
+    """Build the network `spec` for two classes on the device "meta", without weights.
 
     Raises:
         InputError: If the network does not accept the arguments.
@@ -78,5 +78,5 @@ def check_networks(networks: Mapping[str, Network], names: Iterable[str]) -> Non
 
 
 def count_parameters(network: nn.Module) -> int:
-    """The number of trainable parameters."""
+    """The number of trainable parameters of `network`."""
     return sum(parameter.numel() for parameter in network.parameters())

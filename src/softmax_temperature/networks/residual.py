@@ -14,7 +14,7 @@ MakeBlock = Callable[[int, int, int], nn.Module]
 def normalised_convolution(
     inputs: int, outputs: int, side: int, stride: int
 ) -> tuple[nn.Module, nn.Module]:
-    """A convolution without bias, with zero padding, and its batch normalisation."""
+    """A zero-padded convolution without bias, and its batch normalisation."""
     convolution = nn.Conv2d(
         inputs, outputs, side, stride, padding=side // 2, bias=False
     )
@@ -26,7 +26,7 @@ def residual_stages(
 ) -> nn.Sequential:
     """Stages of `counts` blocks with `widths` channels.
 
-    The first block of every stage but the first halves height and width.
+    Every stage except the first starts with a block that halves height and width.
     """
     stages = nn.Sequential()
     for outputs, count in zip(widths, counts, strict=True):
@@ -39,7 +39,7 @@ def residual_stages(
 
 
 def draw_he_normal(network: nn.Module, mode: Literal["fan_in", "fan_out"]) -> None:
-    """Draw the weights of convolutions with variance 2 / fan; their biases become 0."""
+    """Redraw convolutions' weights with variance 2 / fan, and set their biases to 0."""
 
     def draw(weight: Tensor) -> None:
         nn.init.kaiming_normal_(weight, mode=mode, nonlinearity="relu")

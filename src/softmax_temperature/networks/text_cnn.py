@@ -76,8 +76,8 @@ class TextCNN(Classifier):
         lengths = (inputs != PADDING).sum(1)
         order = lengths.argsort(descending=True, stable=True)
         lengths = lengths.clamp(min=self.least)
-        # Upload all tables together: the permutation that restores the order of the
-        # batch, then the tokens and lengths of each group.
+        # Collect all tables, to upload them together: the permutation that restores the
+        # order of the batch, then the tokens and lengths of each group.
         tables = [order.argsort()]
         for rows in order.split(_GROUP):
             longest = int(lengths[rows[0]])
@@ -97,6 +97,7 @@ class TextCNN(Classifier):
         maps = self.convolutions(self.embedding(tokens).transpose(1, 2))
         positions = torch.arange(maps.shape[2], device=tokens.device)
         sees_padding = positions > (lengths - self.least)[:, None]
-        # ReLU leaves nothing below 0, so a masked 0 never exceeds the true maximum.
+        # Mask with 0, which never exceeds the true maximum, because the maps come from
+        # a ReLU.
         maxima: Tensor = maps.masked_fill(sees_padding[:, None], 0).amax(2)
         return maxima

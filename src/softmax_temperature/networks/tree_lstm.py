@@ -49,7 +49,7 @@ class TreeLSTM(Classifier):
         self.inner = nn.Linear(2 * hidden, 5 * hidden)
         self.dropout = nn.Dropout(dropout)
         self.num_classes = num_classes
-        # One more logit for the neutral nodes of training trees.
+        # Add one more logit, for the neutral nodes of training trees.
         self.classifier = nn.Linear(hidden, num_classes + 1)
 
     def states(self, trees: Tensor) -> Tensor:
@@ -88,7 +88,7 @@ class TreeLSTM(Classifier):
     def _states_by_level(
         self, words: Tensor, positions: list[Tensor], leaf_counts: list[int]
     ) -> Tensor:
-        """The states of all levels, the roots' first, computed from the deepest up."""
+        """The states of all levels, roots first, computed from the deepest level up."""
         gates = self.leaf(self.embedding(words))
         input_gate, output_gate, update = gates.chunk(3, dim=1)
         all_leaves = _state_and_memory(input_gate, output_gate, update)
@@ -126,7 +126,7 @@ def _state_and_memory(
     update: Tensor,
     memory_below: Tensor | float = 0.0,
 ) -> Tensor:
-    """State and memory of nodes, (2, n, hidden), from their gates."""
+    """The state and the memory of n nodes, (2, n, hidden), from their gates."""
     memory = input_gate.sigmoid() * update.tanh() + memory_below
     state = output_gate.sigmoid() * memory.tanh()
     return torch.stack([state, memory])
@@ -136,7 +136,7 @@ def _state_and_memory(
 class _Plan:
     """The nodes of a batch of trees by level, from the roots' level down.
 
-    A level holds the left children of the level above, then the right ones.
+    A level holds the left children of the level above, then the right children.
 
     Attributes:
         levels: Indices of each level's nodes in the flattened batch.

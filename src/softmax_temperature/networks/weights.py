@@ -43,7 +43,7 @@ _SAFE_NAMES = {
 }
 _ERROR_LENGTH = 400
 _ENDINGS = (".safetensors", ".pt", ".pth")
-# torchvision's file names end in the first digits of their sha256.
+# The names of torchvision's files end in the first digits of the files' sha256.
 _DIGEST_IN_NAME = re.compile(r"-([0-9a-f]{8,})\.")
 
 
@@ -82,7 +82,7 @@ def locate_weights(spec: Backbone, *, root: Path, download: bool) -> Path | None
 
 
 def load_weights(network: nn.Module, path: Path, unused: tuple[str, ...]) -> None:
-    """Load a file of weights into a network.
+    """Load the weights in the file `path` into `network`.
 
     Args:
         network: The network, which is changed in place.
@@ -113,7 +113,7 @@ def load_weights(network: nn.Module, path: Path, unused: tuple[str, ...]) -> Non
 
 
 def _read_weights(path: Path) -> dict[str, Tensor]:
-    """Read tensors by name; nothing else is unpickled."""
+    """The tensors in the file `path`, by name; nothing else is unpickled."""
     try:
         if path.suffix == ".safetensors":
             return load_file(path)
@@ -136,7 +136,7 @@ def _shortened(error: Exception) -> str:
 
 
 def _package_file(spec: Backbone, package: str) -> Path:
-    """The single weights file that an installed package lists."""
+    """The path of the single weights file in the installed package `package`."""
     try:
         files = distribution(package).files or []
     except PackageNotFoundError as error:
@@ -168,8 +168,9 @@ def digest_of_weights(network: nn.Module) -> str:
 
 
 def torchvision_weights(spec: Backbone) -> WeightsEnum:
-    """The weights that torchvision has for a backbone; InputError if it has none."""
-    # Imported here because the import loads torch's compiler, which takes two seconds.
+    """The weights that torchvision has for `spec`; InputError if it has none."""
+    # Imported here because the import also loads torch's compiler, which takes two
+    # seconds.
     from torchvision import models
 
     require_known(spec, spec.architecture, models.list_models(module=models))
@@ -179,7 +180,7 @@ def torchvision_weights(spec: Backbone) -> WeightsEnum:
 
 
 def _timm_file(spec: Backbone, *, download: bool) -> Path:
-    # timm is an optional package, because other libraries have backbones too.
+    # Imported here because timm is an optional package.
     import timm
 
     require_known(spec, spec.architecture, timm.list_models())
@@ -193,7 +194,8 @@ def _timm_file(spec: Backbone, *, download: bool) -> Path:
             spec, "was not found on the Hugging Face hub", "Choose another tag."
         )
     files = _hub_files(config.hf_hub_filename or _HUB_FILE)
-    # A download would send a request even for a cached file.
+    # Look into the cache first, because a download would send a request even for a
+    # cached file.
     for file in files:
         cached = try_to_load_from_cache(repository, file)
         if isinstance(cached, str):
@@ -214,7 +216,7 @@ def _timm_file(spec: Backbone, *, download: bool) -> Path:
 
 
 def _hub_files(file: str) -> tuple[str, ...]:
-    """The files to look for, in timm's order: safetensors first."""
+    """The names under which to look for `file`, in timm's order: safetensors first."""
     if file.endswith(".safetensors"):
         return (file,)
     safe = _SAFE_NAMES.get(file, f"{file.rpartition('.')[0]}.safetensors")
@@ -241,15 +243,15 @@ def _torchvision_file(spec: Backbone, *, download: bool) -> Path:
 def _fetched(
     spec: Backbone, place: str, fetch: Callable[[], Path], *, download: bool
 ) -> Path:
-    """Download a file.
+    """Download a file by calling `fetch`, and return its path.
 
-    Raises MissingInput if downloads are not allowed, InputError if this one fails.
+    Raises MissingInput if `download` is false, and InputError if the download fails.
     """
     if not download:
         raise _not_here(spec, place)
     try:
         return fetch()
-    # torch raises RuntimeError for a file with another digest.
+    # torch raises RuntimeError if the downloaded file has another digest.
     except (EntryNotFoundError, HfHubHTTPError, OSError, RuntimeError) as error:
         raise backbone_error(
             spec,

@@ -35,7 +35,7 @@ Paper = Literal["classifier_temperature", "focal", "cooling", "temperature_check
 
 
 class _References(NamedTuple):
-    """Names under a key of a paper's section, and the names that they may refer to."""
+    """Names under one `key` of a paper's section, and the names valid there."""
 
     paper: Paper
     key: str
@@ -46,7 +46,7 @@ class _References(NamedTuple):
 class Params(Section):
     """All of `params.yaml`.
 
-    Sections of papers that are not in `papers` are not used.
+    The section of a paper that is not in `papers` has no effect.
     """
 
     profile: Name
@@ -67,7 +67,7 @@ class Params(Section):
     temperature_check: TemperatureCheck
 
     def embedded_pairs(self) -> list[tuple[str, str]]:
-        """The pairs of data set and backbone whose embeddings a paper needs."""
+        """The (data set, backbone) pairs that `classifier_temperature` embeds."""
         paper = self.classifier_temperature
         return [
             (dataset, backbone)
@@ -122,7 +122,7 @@ class Params(Section):
         return self
 
     def _references(self) -> Iterator[_References]:
-        """All names in the papers' sections that refer to other sections."""
+        """Yield the names in the papers' sections that refer to other sections."""
         yield from self._classifier_references()
         yield from self._focal_references()
         yield from self._cooling_references()
@@ -173,7 +173,7 @@ def read_yaml(path: Path, *, kind: Literal["rt", "safe"] = "safe") -> Any:
 
     Args:
         path: The file.
-        kind: "rt" keeps comments and order, "safe" is faster.
+        kind: "rt" keeps the file's comments and order; "safe" does not, but is faster.
 
     Raises:
         InputError: If the file is missing, or is not YAML.
@@ -208,7 +208,7 @@ def read_params(path: Path) -> Params:
 
 
 def validate(content: Any, *, where: str) -> Params:
-    """Validate a parameter file's content; an InputError names `where` and the key."""
+    """Validate `content`, parsed from `where`; raise InputError if it is invalid."""
     try:
         return Params.model_validate(content)
     except ValidationError as error:

@@ -28,7 +28,7 @@ class GridTraining(Section):
 
 
 class Search(GridTraining):
-    """Settings for the searches of section 4; `select_on` is the split that decides."""
+    """Settings for section 4's searches; the best value is chosen on `select_on`."""
 
     select_on: Literal["test", "validation"]
 
@@ -50,8 +50,8 @@ class Rescaling(Section):
 class HeuristicSection(Section):
     """Settings for the regression of the best inverse temperature on statistics.
 
-    The middle row of Table 1 uses `selected` statistics. Pairs with plateaus above
-    `max_plateau` are treated separately.
+    The regression in the middle row of Table 1 has `selected` statistics. A pair whose
+    plateau is larger than `max_plateau` is treated separately.
     """
 
     selected: PositiveInt

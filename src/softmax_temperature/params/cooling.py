@@ -52,7 +52,7 @@ class Arm(CoolingSettings):
     options: dict[str, Any] = {}
 
     def implementations(self) -> tuple[str, ...]:
-        """The class of the loss."""
+        """A tuple with only the "module:Class" of `loss`."""
         return (reference_to(self.loss, LOSSES, "loss"),)
 
 
@@ -60,7 +60,8 @@ class Experiment(Section):
     """A data set with a network, trained with each of `schedules` and each of `arms`.
 
     `recipe` overrides values of the section's recipe. `seeds` overrides the section's
-    number of seeds (null keeps it), and `schedule_seeds` does so for single schedules.
+    number of seeds (null keeps it), and `schedule_seeds` overrides it for single
+    schedules.
     `printed_model` is the paper's name for the network, if its tables have values for
     it.
     """
@@ -80,8 +81,8 @@ class Watching(Section):
     """When, and on which images, to evaluate during training.
 
     After each epoch `train_images` training images are evaluated (null: all). Held-out
-    images are evaluated every `every` epochs, after the first, and after each of the
-    last ten, which the claims use.
+    images are evaluated every `every` epochs, after the first epoch, and after each of
+    the last ten epochs, on which the claims are judged.
     """
 
     train_images: PositiveInt | None
@@ -94,8 +95,9 @@ class SegmentationTask(Section):
     `dataset` is "glyph-scenes-N" or a folder below `data.root`. Label maps hold classes
     from 0 to `classes` - 1, and `void` for pixels without a class. Images are cropped
     at the centre to the height and width `crop`, then resized to `size`.
-    `cooling_images` training images are set aside to fit the temperature on; null takes
-    the data set's own validation part. Null limits use all samples.
+    `cooling_images` training images are set aside to fit the temperature on; if it is
+    null, the temperature is fitted on the data set's own validation part. If
+    `train_limit` or `test_limit` is null, all samples are used.
     """
 
     dataset: Name
@@ -113,8 +115,8 @@ class SegmentationTask(Section):
 class Segmentation(SegmentationTask):
     """Section 4.4: the task with and without last-layer Cooling, `seeds` seeds each.
 
-    The temperature is raised to the power `factor`. `panels` test images are shown; set
-    it to 0 if the images may not be redistributed.
+    Cooling raises the temperature to the power `factor`. `panels` test images are
+    shown; set `panels` to 0 if the images may not be redistributed.
     """
 
     factor: NonNegativeFloat
@@ -143,7 +145,7 @@ class Segmentation(SegmentationTask):
 class Cooling(Section):
     """The paper `cooling`: every experiment with each of its schedules and arms.
 
-    A schedule overrides the recipe's.
+    An experiment's schedule replaces the schedule in its recipe.
     """
 
     seeds: PositiveInt
@@ -155,7 +157,7 @@ class Cooling(Section):
     segmentation: Segmentation | None
 
     def recipe_of(self, experiment: str, schedule: str) -> Recipe:
-        """The recipe of an experiment with one of its schedules."""
+        """The recipe with which `experiment` is trained under `schedule`."""
         change = self.experiments[experiment].recipe
         schedule_change = {"schedule": self.schedules[schedule].model_dump()}
         return self.recipe.changed(
@@ -173,7 +175,7 @@ class Cooling(Section):
         ]
 
     def seeds_of(self, experiment: Experiment, schedule: str) -> int:
-        """The number of seeds of an experiment with one of its schedules."""
+        """The number of seeds with which `experiment` is trained under `schedule`."""
         return experiment.schedule_seeds.get(schedule) or experiment.seeds or self.seeds
 
     @model_validator(mode="after")

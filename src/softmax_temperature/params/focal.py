@@ -23,7 +23,7 @@ REFERENCE = "CE"
 
 
 class ArmChange(Section):
-    """Changes to one arm on one task: options of the loss, recipe and seeds."""
+    """Changes that one task makes to an arm's options, recipe and number of seeds."""
 
     options: dict[str, Any] = {}
     recipe: dict[str, Any] = {}
@@ -38,14 +38,14 @@ class Arm(Section):
     recipe: dict[str, Any] = {}
 
     def implementations(self) -> tuple[str, ...]:
-        """The class of the loss."""
+        """A tuple with only the "module:Class" of `loss`."""
         return (reference_to(self.loss, LOSSES, "loss"),)
 
 
 class Embeddings(Section):
     """Word vectors in a `file` below data.root (see `data.word_vectors`).
 
-    The vectors are trained with plain gradient steps of size `step`.
+    The vectors are then trained further, with plain gradient steps of size `step`.
     """
 
     file: Annotated[str, Field(min_length=1)]
@@ -55,11 +55,11 @@ class Embeddings(Section):
 class TaskTraining(Section):
     """Settings for a task's data and evaluation.
 
-    Test images are also evaluated with noise of standard deviation `gaussian_noise`,
-    for pixels on the scale 0 to 1. For parse trees, only the vocabulary in `text` is
-    used. If `embeddings` is null, word vectors are learned with the other weights.
-    `select` is the epoch whose weights are evaluated: the last, or the first with the
-    best validation accuracy.
+    Test images are also evaluated with added noise, whose standard deviation is
+    `gaussian_noise` for pixels on the scale 0 to 1. For parse trees, only `vocabulary`
+    in `text` has an effect. If `embeddings` is null, word vectors are learned with the
+    other weights. `select` is the epoch whose weights are evaluated: the last epoch, or
+    the first one with the best validation accuracy.
     """
 
     gaussian_noise: PositiveFloat | None = None
@@ -71,11 +71,12 @@ class TaskTraining(Section):
 class Task(TaskTraining):
     """A data set with a network, trained with every arm in `arms` (null: all of them).
 
-    Test images of the data sets in `out_of_distribution` are scored, too. Accuracy and
-    calibration are also measured on the data sets in `shifted`, which hold other
-    pictures of the same classes. A task with `variant_of` belongs to the ablation: it
-    repeats that task with another recipe or network. `printed_dataset` and
-    `printed_network` are the paper's names, if it prints values for them; `differs`
+    Test images of the data sets in `out_of_distribution` are also scored, to tell them
+    from the task's own. Accuracy and calibration are also measured on the data sets in
+    `shifted`, which hold other pictures of the same classes. A task with `variant_of`
+    belongs to the ablation: it repeats the task `variant_of` with another recipe or
+    network. If the paper prints values for the data set and the network,
+    `printed_dataset` and `printed_network` are the paper's names for them. `differs`
     names further differences from the paper.
     """
 
@@ -114,8 +115,9 @@ class Task(TaskTraining):
 class Watching(Section):
     """When, and on which images, to evaluate during training.
 
-    `train_images` training images are evaluated (null: all) every `every` epochs and
-    after the first and the last, or after each epoch if the best one is selected.
+    `train_images` training images (null: all) are evaluated every `every` epochs and
+    after the first and the last epoch; if the best epoch is selected, they are
+    evaluated after every epoch.
     Figure 3 shows the epochs in `gradient_epochs`, Figure A.1 those in
     `reliability_epochs`.
     """
@@ -127,9 +129,10 @@ class Watching(Section):
 
 
 class Evaluation(Section):
-    """Settings for evaluation: `bootstrap` resamples for intervals, and images to show.
+    """Settings for evaluation.
 
-    `panels` images are shown per task; set it to 0 if they may not be redistributed.
+    Intervals are computed from `bootstrap` resamples. `panels` images are shown per
+    task; set `panels` to 0 if the images may not be redistributed.
     """
 
     bootstrap: PositiveInt
@@ -146,7 +149,7 @@ class LinearTraining(Section):
 
 
 class Linear(LinearTraining):
-    """Appendix C with each gamma in `gammas`; 0 is cross-entropy."""
+    """Appendix C, trained with each gamma in `gammas`; gamma 0 is cross-entropy."""
 
     gammas: dict[Name, NonNegativeFloat]
     seeds: PositiveInt
@@ -159,7 +162,7 @@ class Linear(LinearTraining):
 class Transformer(Section):
     """A Transformer whose encoder and decoder have `layers` layers each.
 
-    The feed-forward layers have `inner` units.
+    Each feed-forward block has `inner` hidden units.
     """
 
     width: Annotated[int, Field(gt=0, multiple_of=2)]
@@ -194,8 +197,9 @@ class TranslationTask(Section):
     """Settings for training a Transformer to translate from `source` to `target`.
 
     `dataset` is "farm" or a folder below `data.root` (see `data.translation`). A limit
-    counts pairs; null takes all. Training pairs with more than `longest` tokens are
-    left out. Both languages share `vocabulary` word pieces. `recipe.batch_size` counts
+    is a number of sentence pairs; if it is null, all pairs are used. Training pairs
+    with more than `longest` tokens are left out. Both languages share a vocabulary of
+    `vocabulary` word pieces. `recipe.batch_size` counts
     tokens of each language, padding included. Test sentences are translated at the
     `temperatures` of Figure K.1, at 1, and at the temperature fitted to validation
     data.
@@ -228,7 +232,7 @@ class Translation(TranslationTask):
 
     @property
     def arms(self) -> dict[str, Arm]:
-        """The losses, by the paper's names."""
+        """The arm of each loss, by the paper's name for the loss."""
         return {
             "CE": Arm(loss="cross_entropy"),
             "LS": Arm(loss="label_smoothing", options={"smoothing": self.smoothing}),
@@ -255,8 +259,8 @@ class Translation(TranslationTask):
 class Focal(Section):
     """The paper `focal`: every task with each of its arms, `seeds` times.
 
-    Null for `linear` leaves out appendix C; null for `translation` leaves out appendix
-    K.
+    If `linear` is null, appendix C is left out; if `translation` is null, appendix K is
+    left out.
     """
 
     recipe: Recipe
@@ -269,11 +273,11 @@ class Focal(Section):
     translation: Translation | None
 
     def arms_of(self, task: str) -> list[str]:
-        """The arms of a task."""
+        """The names of the arms with which `task` is trained."""
         return list(self.tasks[task].arms or self.arms)
 
     def arm_of(self, task: str, arm: str) -> Arm:
-        """An arm with the task's changes."""
+        """The arm called `arm`, with the changes that `task` makes to it."""
         general = self.arms[arm]
         change = self._change(task, arm)
         task_recipe = self.tasks[task].recipe
@@ -287,10 +291,10 @@ class Focal(Section):
         return self.tasks[task].arm_changes.get(arm, ArmChange())
 
     def recipe_of(self, task: str, arm: str) -> Recipe:
-        """The recipe of an arm on a task.
+        """The recipe with which `arm` is trained on `task`.
 
-        It is the section's recipe, changed by the task, by the arm, and by the task's
-        changes to this arm.
+        It is the section's recipe, changed first by the task, then by the arm, and last
+        by the task's changes to this arm.
         """
         return self.recipe.changed(
             self.arm_of(task, arm).recipe, by=f"tasks.{task} with arms.{arm}"

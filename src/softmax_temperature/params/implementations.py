@@ -1,7 +1,7 @@
 """Tables of the losses and networks that params.yaml names, with their modules.
 
-A cell's code covers only the classes that it names, so a new entry reruns no other
-cell.
+A cell's code includes only the classes that the cell names, so a new entry here reruns
+no existing cell.
 """
 
 from collections.abc import Mapping

@@ -14,7 +14,7 @@ from softmax_temperature.params.implementations import NETWORKS, NetworkName
 from softmax_temperature.runner.implementations import reference_to
 from softmax_temperature.runner.section import Section
 
-# Arguments of timm's and torchvision's constructors.
+# Arguments with which timm's and torchvision's constructors load weights.
 _WEIGHTS_OF_LIBRARIES = frozenset(
     {
         "checkpoint_path",
@@ -30,9 +30,10 @@ _WEIGHTS_OF_LIBRARIES = frozenset(
 class Network(Section):
     """A network that is trained from scratch.
 
-    `architecture` names it, and `arguments` go to its constructor. `gpu_share` is the
-    fraction of a GPU that training it fills, 1 for a large network; null means
-    1 / `workers`. This value changes neither results nor fingerprints.
+    `architecture` names its class, and `arguments` are passed to the constructor.
+    `gpu_share` is the fraction of a GPU that training the network fills, 1 for a large
+    network; null means 1 / `workers`. `gpu_share` changes neither results nor
+    fingerprints.
     """
 
     architecture: NetworkName
@@ -40,20 +41,20 @@ class Network(Section):
     gpu_share: Annotated[float, Field(gt=0, le=1)] | None = Field(None, exclude=True)
 
     def implementations(self) -> tuple[str, ...]:
-        """The class of the network."""
+        """A tuple with only the "module:Class" of `architecture`."""
         return (reference_to(self.architecture, NETWORKS, "network"),)
 
 
 class Backbone(Section):
     """A frozen network that turns images into embeddings of `embedding` numbers.
 
-    `arguments` go to its constructor. `weights` is the source of its parameters:
+    `arguments` are passed to its constructor. `weights` is the source of its weights:
 
-    - "hub": the library's own, under `tag`;
+    - "hub": the library's own weights called `tag`;
     - "file": the safetensors file `file` below data.root;
     - "package": the single weights file of the installed Python package `package`;
-    - "pretrain": the pipeline's own stage;
-    - "untrained": random, seeded.
+    - "pretrain": the pipeline's stage `pretrain`, which trains the network;
+    - "untrained": none, so the weights stay random (seeded).
 
     `tensor` is the embedding:
 
@@ -61,8 +62,8 @@ class Backbone(Section):
     - "mean_features": the mean over all positions of the last convolutional map;
     - "output": the network's output.
 
-    Weights from the hub come with their own preprocessing. Arguments that would make
-    the library download weights are refused.
+    Weights from the hub come with their own preprocessing. Arguments that make the
+    library download weights by itself are refused.
     """
 
     library: Literal["timm", "torchvision", "facenet", "project"]

@@ -16,11 +16,11 @@ Arm = Annotated[dict[Name, Value | list[Value]], Field(min_length=1)]
 class Notebooks(Section):
     """Settings for what the executed notebooks show.
 
-    `study` names the folder below `results/`. `level` is the level of the intervals of
-    claims whose data were examined once; verdicts keep their own. A notebook shows the
-    runs that have the factors of at least one of the paper's `arms`, or all runs of a
-    paper that `arms` does not name. `beside` is a second study whose claims and tables
-    are shown too, or null.
+    `study` names the folder below `results/`. `level` is the level of the intervals
+    that are shown for claims whose data were examined once; verdicts keep their own
+    level. A notebook shows the runs that have the factors of at least one of the
+    paper's `arms`, or all runs of the paper if `arms` does not name it. `beside` is a
+    second study whose claims and tables are also shown; null shows none.
     """
 
     study: Name

@@ -22,8 +22,8 @@ class Schedule(Section):
     - "steps" multiplies by `factor` at each of the `milestones`.
     - "linear" and "cosine" fall to 0.
     - "exponential" falls exponentially to `factor`.
-    - "inverse_square_root" falls in proportion to the inverse square root of the
-      epochs, from 1 at the end of the warm-up, which it requires.
+    - "inverse_square_root" falls from 1 in proportion to the inverse square root of the
+      epochs, beginning at the end of the warm-up. It requires a warm-up.
 
     Every schedule can have a warm-up, which rises linearly from 0 during the first
     `warmup` epochs.
@@ -46,15 +46,15 @@ class Schedule(Section):
 class Recipe(Section):
     """Settings for training a network on images or texts.
 
-    All numbers of epochs assume a run of `planned_epochs`: of milestones, of the
-    warm-up, of a loss that changes during training, and in figures. If `epochs`
-    differs, all of them are stretched or compressed.
+    All epochs that the parameters name (of milestones, of the warm-up, of a loss that
+    changes during training, of figures) are meant for a run of `planned_epochs`. If
+    `epochs` differs from `planned_epochs`, they are all stretched or compressed.
 
-    For Adam, `momentum` is the first beta and `beta2` the second. `reduction` is over
-    the batch; `clip_norm` bounds the norm of the whole gradient. Images are padded by
-    `crop_padding` zeros and cropped at random, mirrored with probability 1/2 if `flip`
-    is true, and normalised by each channel's `mean` and `std` on the scale 0 to 1. For
-    texts these are 0, false and null.
+    For Adam, `momentum` is the first beta and `beta2` the second. `reduction` combines
+    the losses of a batch; `clip_norm` bounds the norm of the whole gradient. Images are
+    padded by `crop_padding` zeros and cropped at random, mirrored with probability 1/2
+    if `flip` is true, and normalised by each channel's `mean` and `std` on the scale 0
+    to 1. For texts, `crop_padding` is 0, `flip` false, and `mean` and `std` are null.
     """
 
     epochs: PositiveInt
@@ -76,9 +76,9 @@ class Recipe(Section):
     precision: Precision
 
     def changed(self, *changes: dict[str, Any], by: str = "change") -> Self:
-        """This recipe with values replaced; the last change to a value wins.
+        """This recipe with the values in `changes`; a later change wins.
 
-        Errors name `by`, the section that the changes come from.
+        `by` is the section that the changes come from; errors name it.
         """
         values = self.model_dump()
         for change in changes:

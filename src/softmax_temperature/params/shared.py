@@ -39,7 +39,7 @@ Ascending = Annotated[
 
 
 def _without_tilde(folder: str) -> str:
-    """A folder with `~` or `~user` replaced by the home folder."""
+    """The path `folder`, with `~` or `~user` replaced by the home folder."""
     if not folder.startswith("~"):
         return folder
     try:
@@ -65,12 +65,13 @@ class Data(Section):
 
 
 class Dataset(Section):
-    """The part of a data set in use; null takes all. Limits keep classes balanced.
+    """The samples of a data set that are used.
 
+    A limit that is null uses all samples; other limits keep the classes balanced.
     `source` is the name of the source, if it differs from the key: one source may be
     prepared in several ways, and several sources may be joined. `pool` joins the
     training and test parts of a text data set, and then draws a quarter of each class
-    as a new test part. A `validation_fraction` of null takes the value in `fetch`.
+    as a new test part. If `validation_fraction` is null, the value in `fetch` applies.
     """
 
     source: Name | Annotated[list[Name], Field(min_length=1)] | None = None
@@ -84,9 +85,9 @@ class Dataset(Section):
 class Fetch(Section):
     """Settings for preparing data sets.
 
-    `validation_fraction` of each class of the training part is set aside before
-    anything is fitted. Image files are shrunk on reading until the shorter side has
-    `image_size_limit` pixels.
+    The share `validation_fraction` of each class in the training part is set aside
+    before anything is fitted. Larger image files are shrunk on reading until the
+    shorter side has `image_size_limit` pixels.
     """
 
     validation_fraction: Fraction
@@ -106,7 +107,7 @@ class PretrainRecipe(Section):
 class Pretrain(PretrainRecipe):
     """Settings for training the backbones whose `weights` are "pretrain".
 
-    These backbones are trained on glyphs that no other data set uses.
+    They are trained on glyphs that no other data set contains.
     """
 
     classes: PositiveInt
@@ -137,7 +138,7 @@ class Text(Section):
 
 
 def fault(error: ValidationError) -> tuple[str, str]:
-    """The dotted key and the message of the first fault."""
+    """The dotted key and the message of the first fault that `error` lists."""
     first = error.errors()[0]
     key = ".".join(str(step) for step in first["loc"])
     message = first["msg"].removeprefix("Value error, ").rstrip(".")

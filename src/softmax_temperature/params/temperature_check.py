@@ -37,8 +37,8 @@ class Training(NamedTuple):
     """The values that identify one training run.
 
     `start` is "plain", "cooled", "pair-c" with the correlation c of a pair, or "norm-n"
-    with the mean norm n of the tempered logits. In a confirmation run it has the prefix
-    "confirmed-".
+    with the mean norm n of the tempered logits. In a confirmation run, `start` has the
+    prefix "confirmed-".
     """
 
     sweep: str
@@ -55,9 +55,9 @@ class Training(NamedTuple):
 
 
 class Confirmation(NamedTuple):
-    """The values that identify a run with the learning rate that a sweep chose.
+    """The values that identify a run whose learning rate was chosen in a sweep.
 
-    The rate is chosen separately for each inverse temperature.
+    The learning rate is chosen separately for each inverse temperature.
     """
 
     sweep: str
@@ -72,7 +72,7 @@ class Confirmation(NamedTuple):
 
 
 def number_in(start: str, kind: str) -> float | None:
-    """The number in a `start` such as "pair-0.5" or "norm-1"; None for others."""
+    """The number in a `start` such as "pair-0.5"; None if it is not of this `kind`."""
     if not start.startswith(kind):
         return None
     return float(start.removeprefix(kind))
@@ -83,14 +83,14 @@ class Sweep(Section):
 
     The optimizer's rate is the learning rate divided by the inverse temperature
     squared, so that equal rates mean equal early dynamics of the tempered logits.
-    `learning_rates` holds one list for all inverse temperatures, or a list for each.
+    `learning_rates` holds one list for all inverse temperatures, or one list for each.
 
     With `correlations`, pairs of networks are trained instead of the network; with
     `logit_norms`, the tempered logits start with these mean norms (see
     `CorrelatedPair`). `cooled` adds runs at inverse temperature 1 with last-layer
-    Cooling. `confirm` further seeds are trained with the rate that is best on
-    validation data. `recipe` overrides values of the section's recipe, and `seeds` its
-    number of seeds (null keeps it).
+    Cooling. `confirm` further seeds are trained with the learning rate that is best on
+    validation data. `recipe` overrides values of the section's recipe, and `seeds`
+    overrides the section's number of seeds (null keeps it).
     """
 
     dataset: Name
@@ -126,7 +126,7 @@ class Sweep(Section):
         return self
 
     def rates(self, inverse_temperature: float) -> list[float]:
-        """The learning rates at an inverse temperature."""
+        """The learning rates that are tried at `inverse_temperature`."""
         rates: list[Any] = self.learning_rates
         if not isinstance(rates[0], list):
             return rates
@@ -143,7 +143,7 @@ class Sweep(Section):
         return [PLAIN]
 
     def all_starts(self, inverse_temperature: float) -> list[str]:
-        """The starts at an inverse temperature, including Cooling at 1."""
+        """The starts at `inverse_temperature`, including "cooled" at 1 if `cooled`."""
         starts = self.starts()
         if self.cooled and inverse_temperature == 1:
             starts.append(COOLED)
@@ -174,7 +174,7 @@ class Curves(Section):
 class Norms(Section):
     """Settings for gradient flow from tempered logits with each of `logit_norms`.
 
-    A norm is over all samples and classes. A course ends no later than `horizon` times
+    A norm is taken over all samples and classes. A course ends by `horizon` times
     the larger of two times: the unit of time, and the time in which the logits would
     change by their own norm at their initial speed.
     """
@@ -188,10 +188,10 @@ class GradientFlow(Section):
     """Settings for gradient flow on `images` training images.
 
     The relative error of a step is at most `tolerance`. The tangent kernel is sketched
-    with `probes` random vectors, or, if null, computed whole: (images × classes)²
-    numbers, computed from images × classes × parameters. The network evaluates `chunk`
-    samples at a time. A course takes at most about `evaluations` evaluations of the
-    gradient.
+    with `probes` random vectors. If `probes` is null, the kernel is computed whole: its
+    (images × classes)² numbers come from a Jacobian of images × classes × parameters.
+    The network evaluates `chunk` samples at a time. A course takes at most about
+    `evaluations` evaluations of the gradient.
     """
 
     images: Annotated[int, Field(ge=2)]
@@ -248,7 +248,7 @@ class TemperatureCheck(EvaluationSettings):
     early_learning: EarlyLearning | None
 
     def recipe_of(self, sweep: str) -> Recipe:
-        """A sweep's recipe; every run replaces its `lr`."""
+        """The recipe of `sweep`, whose `lr` every run replaces with its own."""
         return self.recipe.changed(self.sweeps[sweep].recipe, by=f"sweeps.{sweep}")
 
     def trainings(self) -> list[Training]:
@@ -265,7 +265,7 @@ class TemperatureCheck(EvaluationSettings):
     def confirmations(self) -> list[Confirmation]:
         """Every confirmation run, in the order of the parameters.
 
-        The seeds differ from those of the runs that choose the rate.
+        Their seeds differ from the seeds of the runs that choose the learning rate.
         """
         return [
             Confirmation(name, inverse_temperature, start, self.seeds_of(name) + seed)
@@ -276,7 +276,7 @@ class TemperatureCheck(EvaluationSettings):
         ]
 
     def seeds_of(self, sweep: str) -> int:
-        """The number of seeds with which a sweep is trained."""
+        """The number of seeds with which `sweep` is trained."""
         return self.sweeps[sweep].seeds or self.seeds
 
     @model_validator(mode="after")

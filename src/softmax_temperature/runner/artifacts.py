@@ -39,7 +39,7 @@ class ArtifactError(InputError):
 
 
 def canonical_json(value: Any) -> str:
-    """JSON with sorted keys, so that equal values give equal text; NaN is refused."""
+    """`value` as JSON with sorted keys: equal values give equal text. Refuses NaN."""
     text = json.dumps(
         value, sort_keys=True, indent=1, allow_nan=False, ensure_ascii=False
     )
@@ -64,9 +64,9 @@ def digest_of_file(path: Path) -> str:
 
 @contextmanager
 def _replacing(path: Path) -> Iterator[Path]:
-    """Yield a new path, which replaces `path` at the end of the block.
+    """Yield a new path; the file or folder made there replaces `path` after the block.
 
-    If the block raises, nothing changes.
+    If the block raises an error, `path` stays as it is.
     """
     with disk_faults(path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -85,27 +85,27 @@ def _replacing(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[BinaryIO]:
-    """Open a file to write; readers see all old or all new bytes, even after a kill."""
+    """Open `path` to write; even after a kill, readers see all old or all new bytes."""
     with _replacing(path) as new, new.open("wb") as file:
         yield file
 
 
 @contextmanager
 def atomic_folder(path: Path) -> Iterator[Path]:
-    """Build a folder that replaces the old one when it is complete."""
+    """Yield a new folder, which replaces the folder `path` when the block ends."""
     with _replacing(path) as new:
         new.mkdir()
         yield new
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file atomically, in UTF-8."""
+    """Write `text` to `path` atomically, in UTF-8."""
     with atomic_file(path) as file:
         file.write(text.encode())
 
 
 def write_json(path: Path, value: Any) -> None:
-    """Write a value as canonical JSON, atomically."""
+    """Write `value` to `path` as canonical JSON, atomically."""
     write_text(path, canonical_json(value))
 
 
@@ -114,7 +114,7 @@ def _sealed(body: dict[str, Any]) -> str:
 
 
 def write_sealed(path: Path, body: dict[str, Any]) -> None:
-    """Write a mapping as JSON together with its own sha256, atomically."""
+    """Write `body` to `path` as JSON, together with its sha256, atomically."""
     write_text(path, _sealed(body))
 
 
@@ -142,10 +142,10 @@ def set_aside(path: Path) -> None:
 
 @contextmanager
 def new_artifact(folder: Path, *, kind: str, about: dict[str, Any]) -> Iterator[Path]:
-    """Build an artifact that replaces the old one when it is complete.
+    """Yield a new folder, which becomes the artifact `folder` when the block ends.
 
-    `kind` names the maker (in the pipeline, the label of the stage); `about` describes
-    what the artifact was made from, in JSON values.
+    `kind` names the maker of the artifact (in the pipeline, the label of the stage);
+    `about` describes, in JSON values, what the artifact was made from.
     """
     with atomic_folder(folder) as new:
         yield new
@@ -168,13 +168,13 @@ class Artifact:
 
     @property
     def digest(self) -> str:
-        """One sha256 over kind and files, equal for equal content in any folder."""
+        """One sha256 over kind and files; it does not depend on the folder."""
         return digest_of({"kind": self.kind, "files": self.files})
 
     def path(self, name: str) -> Path:
-        """The path of one file, after comparing its bytes with the manifest.
+        """The path of the file `name`, whose bytes were compared with the manifest.
 
-        A damaged file is renamed, and ArtifactError is raised.
+        If the file is damaged, it is renamed and ArtifactError is raised.
         """
         path = self.folder / name
         if name not in self.files or not path.is_file():
@@ -185,12 +185,13 @@ class Artifact:
         return path
 
     def json(self, name: str) -> Any:
-        """The value in a JSON file."""
+        """The value in the JSON file `name`."""
         return json.loads(self.path(name).read_text(encoding="utf-8"))
 
     def tensors(self, name: str) -> "dict[str, Tensor]":
-        """The tensors in a safetensors file, mapped from disk."""
-        # Torch takes seconds to import, and the command line reads only parameters.
+        """The tensors in the safetensors file `name`, mapped from disk."""
+        # Imported here because torch takes seconds to import, and the command line,
+        # which imports this module, often does not need it.
         from safetensors.torch import load_file
 
         return load_file(self.path(name))
@@ -222,14 +223,14 @@ def open_artifact(folder: Path, *, kind: str | None = None) -> Artifact:
 
 
 def find_artifacts(root: Path) -> list[Path]:
-    """Every artifact folder at or below a folder, sorted."""
+    """The artifact folders at or below `root`, sorted."""
     return sorted(path.parent for path in find_files(root, MANIFEST))
 
 
 def find_files(root: Path, name: str) -> Iterator[Path]:
-    """Every file with a given name at or below a folder; links are followed.
+    """Yield every file called `name` at or below `root`; links are followed.
 
-    Folders whose names start with a dot, such as unfinished ones, are left out. A
+    Folders whose names start with a dot, such as unfinished artifacts, are left out. A
     folder reached by several links is visited once.
     """
     visited: set[Path] = set()

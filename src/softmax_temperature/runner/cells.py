@@ -74,15 +74,15 @@ class Job:
     work: Path
     device: str  # "cpu" or "cuda".
     checkpoint_seconds: float  # Minimum time between checkpoints.
-    cuda_graphs: bool = False  # Capture training steps.
+    cuda_graphs: bool = False  # Whether to capture training steps as CUDA graphs.
     lines: Progress = field(default_factory=Progress)
 
     def checkpointer(self) -> Checkpointer:
-        """Make the cell's checkpointer; its file is removed when the cell is done."""
+        """Make a checkpointer, whose file is removed when the cell is done."""
         return Checkpointer(self.work / CHECKPOINT, self.checkpoint_seconds)
 
     def progress(self, done: int, total: int) -> None:
-        """Print the cell's progress at intervals."""
+        """Print that `done` of `total` steps are done, if a line is due."""
         if not distributed.is_follower():
             self.lines(f"{self.work.parent}: {done}/{total}")
 
@@ -116,7 +116,7 @@ class Cell:
         return dict(to_jsonable_python(self.plan))
 
     def reads(self) -> dict[str, Any]:
-        """The parameters, and the digests of inputs and code.
+        """The parameters, and the digests of inputs and code, for the fingerprint.
 
         Raises ArtifactError if an input is missing.
         """
@@ -130,7 +130,7 @@ class Cell:
         }
 
     def code(self) -> dict[str, str]:
-        """Code digests by name: the function's module, and each "module:Class" used."""
+        """Digests of the code of the function's module and of each class, by name."""
         module = self.run.__module__
         code = {module: code_digest(module)}
         for reference in self.implementations():
@@ -166,7 +166,7 @@ class _Task:
         return False
 
     def call(self, output: Path, work: Path, checkpoint_seconds: float) -> str:
-        """Call the cell's function, and return the device that it used."""
+        """Call the cell's function, and return the device on which it ran."""
         cell = self.cell
         compute = self.compute
         device = prepare_torch(
@@ -184,7 +184,8 @@ class _Task:
             checkpoint_seconds=checkpoint_seconds,
             cuda_graphs=compute.cuda_graphs,
         )
-        # The last bits of a sum depend on how many threads linear algebra uses.
+        # Fix the number of threads in linear algebra, because the last bits of a sum
+        # depend on it.
         with threadpool_limits(limits=compute.threads_per_cell):
             try:
                 cell.run(job, **cell.plan, **cell.places)
@@ -197,7 +198,7 @@ class _Task:
 
 
 def fingerprint(cell: Cell, seed: int) -> str:
-    """The digest of everything that the cell's result depends on.
+    """The digest of everything that the result of `cell` depends on.
 
     Raises ArtifactError if an input is missing.
     """
@@ -205,14 +206,14 @@ def fingerprint(cell: Cell, seed: int) -> str:
 
 
 def work_folder(stage: str, cell: str, fingerprint: str) -> Path:
-    """The folder of a cell's checkpoint, result and timing."""
+    """The folder that holds a cell's checkpoint, result and timing."""
     return WORK / stage / cell / fingerprint[:16]
 
 
 def published_result(stage: str, cell: str, fingerprint: str) -> Path | None:
     """The folder below `data/<stage>` with the cell's result, as `dvc pull` leaves it.
 
-    None if it is missing or damaged, or if its fingerprint differs.
+    None if the result is missing or damaged, or has another fingerprint.
     """
     folder = DATA / stage / cell
     with suppress(ArtifactError):
@@ -253,12 +254,13 @@ def run_cells(
         if failures:
             raise CellsFailed(stage, failures, len(cells))
         _publish(tasks, output)
-    # Release the other processes; after an error `torchrun` ends them.
+    # Tell the other processes that there are no more cells. After an error, `torchrun`
+    # ends them instead.
     distributed.agreed(None)
 
 
 def _follow(stage: str, cells: Sequence[Cell], compute: Compute, seed: int) -> None:
-    """Train together with process 0, and save nothing."""
+    """Train each cell that process 0 runs together with it, and save nothing."""
     tasks = {cell.name: _Task(stage, cell, "", seed, compute) for cell in cells}
 
     def run(name: str, folder: Path) -> None:
@@ -268,7 +270,7 @@ def _follow(stage: str, cells: Sequence[Cell], compute: Compute, seed: int) -> N
 
 
 def _publish(tasks: Sequence[_Task], output: Path) -> None:
-    """Replace the output folder with links to the tasks' results."""
+    """Replace the folder `output` with links to the tasks' results."""
     with atomic_folder(output) as new:
         for task in tasks:
             result = task.work / RESULT
@@ -281,9 +283,9 @@ def _publish(tasks: Sequence[_Task], output: Path) -> None:
 
 @contextmanager
 def alone(folder: Path) -> Iterator[None]:
-    """Hold a folder's lock; if another process holds it, print a message and wait.
+    """Hold the lock of `folder`; if another process holds it, say so and wait.
 
-    The operating system frees the lock when its holder dies.
+    The operating system frees the lock if the process that holds it dies.
     """
     folder.mkdir(parents=True, exist_ok=True)
     lock = FileLock(folder / "lock")
@@ -301,7 +303,8 @@ def _run_pending(
 ) -> dict[str, str]:
     """Run the tasks that have no intact result.
 
-    Returns the reason for each failure by cell name, in the order of the cells.
+    Returns the reason why each failed cell failed, by its name, in the order of the
+    cells.
     """
     unfinished = [task for task in tasks if not task.is_done()]
     pending = [task for task in unfinished if not _take_published(task)]
@@ -315,8 +318,8 @@ def _run_pending(
         if failure:
             failures[number] = failure
             if distributed.PROCESSES > 1:
-                # The other processes may wait in that cell forever; `torchrun` ends
-                # them when this one exits.
+                # The other processes may wait forever in the cell that failed;
+                # `torchrun` ends them when this process exits.
                 break
         progress(done)
     return {pending[number].cell.name: failures[number] for number in sorted(failures)}
@@ -333,13 +336,13 @@ def _take_published(task: _Task) -> bool:
 
 
 def _attempt(task: _Task) -> str | None:
-    """Run one cell; return None, or one line that reports its error."""
+    """Run the cell of `task`; return None, or one line that reports its error."""
     try:
         with disk_faults(task.work), alone(task.work):
             _run(task)
     except InputError as error:
         return str(error)
-    # A failed cell must not stop the others; the stage still exits non-zero.
+    # A failed cell must not stop the other cells; the stage still exits non-zero.
     except Exception as error:  # noqa: BLE001
         trace = task.work / "error.txt"
         with suppress(OSError):
@@ -364,7 +367,8 @@ def _run(task: _Task) -> None:
             "or differs on this machine"
         )
         raise InputError(what, where=cell.name, remedy="Run the stage again.")
-    # Writers that were killed leave unfinished folders. No one else writes here now.
+    # A writer that was killed leaves an unfinished folder. These can be removed,
+    # because no other process writes here now.
     for unfinished in work.glob(f".*{UNFINISHED}"):
         shutil.rmtree(unfinished)
     about = cell.reads() | {
@@ -374,12 +378,12 @@ def _run(task: _Task) -> None:
         "seed": task.seed,
     }
     with new_artifact(work / RESULT, kind=task.stage, about=about) as output:
-        distributed.agreed(cell.name)  # The other processes train the cell, too.
+        distributed.agreed(cell.name)  # The other processes now train this cell, too.
         device = task.call(output, work, task.compute.checkpoint_seconds)
     (work / CHECKPOINT).unlink(missing_ok=True)
     seconds = round(time.monotonic() - started, 3)
-    # The artifact leaves these out, because they differ between runs with equal
-    # results.
+    # Time and device are not in the artifact, because they differ between runs with
+    # equal results.
     write_sealed(
         work / TIMING,
         {
@@ -392,7 +396,7 @@ def _run(task: _Task) -> None:
 
 
 def _link(source: str, target: str) -> None:
-    if Path(source).is_symlink():  # It links to DVC's cache, which may be cleared.
+    if Path(source).is_symlink():  # The link leads to DVC's cache, which users clear.
         shutil.copy2(source, target)
         return
     try:

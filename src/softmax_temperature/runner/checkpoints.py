@@ -20,11 +20,11 @@ from softmax_temperature.runner.distributed import agreed
 from softmax_temperature.runner.errors import is_out_of_memory
 
 _DIGEST_BYTES = 32
-_LEAST_RATIO = 20  # Saving takes at most a twentieth of the time.
+_LEAST_RATIO = 20  # So saving takes at most about a twentieth of the run's time.
 
 
 class UnusableCheckpoint(ArtifactError):
-    """A complete checkpoint that its cell cannot use; it has been set aside."""
+    """Raised for a complete checkpoint that its cell cannot use, once set aside."""
 
 
 class Checkpointer:
@@ -40,11 +40,11 @@ class Checkpointer:
         self._due = time.monotonic() + seconds
 
     def load(self) -> dict[str, Any] | None:
-        """The last saved state of process 0, on the CPU, or None.
+        """The last state that process 0 saved, on the CPU; None if there is none.
 
-        A damaged file is set aside. An undamaged file that cannot be loaded, for
-        instance in another version of torch, is also set aside, and UnusableCheckpoint
-        is raised.
+        A damaged file is set aside and counts as none. An undamaged file that cannot be
+        loaded, for instance in another version of torch, is also set aside, but raises
+        UnusableCheckpoint.
         """
         if self.path.is_file():
             content = self.path.read_bytes()
@@ -62,7 +62,7 @@ class Checkpointer:
     def resume(self, restore: Callable[[dict[str, Any]], None]) -> None:
         """Call `restore` with the last saved state, if there is one.
 
-        Raises UnusableCheckpoint if `restore` fails; the file is set aside.
+        If `restore` fails, the file is set aside and UnusableCheckpoint is raised.
         """
         state = self.load()
         if state is not None:

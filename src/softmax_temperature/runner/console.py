@@ -4,7 +4,7 @@ import codecs
 import io
 import sys
 
-PLAIN = "softmax-temperature-plain"  # The name under which `_plain` is registered.
+PLAIN = "softmax-temperature-plain"  # Python's codecs know `_plain` by this name.
 PLAIN_TEXTS = {
     "→": "->",
     "−": "-",
@@ -20,18 +20,20 @@ PLAIN_TEXTS = {
 def print_any_text() -> None:
     """Let `print` replace characters that the encoding of a stream lacks.
 
-    Standard output and standard error write a plain replacement, or an escape if there
-    is none; by default `print` would raise an error.
+    Standard output and standard error then write a plain replacement for such a
+    character, or an escape if there is no replacement. Otherwise `print` would raise an
+    error.
     """
     codecs.register_error(PLAIN, _plain)
     for stream in (sys.stdout, sys.stderr):
-        # A notebook's streams, and some test runners' streams, accept all text.
+        # The streams of notebooks and of some test runners are of other classes, and
+        # accept all text.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors=PLAIN)
 
 
 def _plain(error: UnicodeError) -> tuple[str | bytes, int]:
-    """The replacement for characters that cannot be encoded, and the next position."""
+    """The replacement for the characters that `error` names, and where to go on."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     characters = error.object[error.start : error.end]

@@ -20,20 +20,21 @@ from torch import distributed
 Value = TypeVar("Value")
 # The number of processes that `torchrun` started together.
 PROCESSES = int(os.environ.get("WORLD_SIZE", "1"))
-# Time limit for waiting for the other processes. It ends a run in which a process
-# hangs, but gives process 0 time to wait for another run that holds the stage's folder.
+# Time limit for waiting for the other processes. The limit ends a run in which a
+# process hangs, but it leaves process 0 time to wait for another run that holds the
+# lock of the stage's folder.
 _PATIENCE = timedelta(hours=1)
 
 
 def is_follower() -> bool:
-    """Whether this process only helps process 0 to train."""
-    # Some schedulers set only RANK, for unrelated jobs.
+    """Whether this process is not process 0, and so only helps it to train."""
+    # Check WORLD_SIZE as well, because some schedulers set RANK for unrelated jobs.
     return PROCESSES > 1 and int(os.environ.get("RANK", "0")) > 0
 
 
 @cache
 def join_group() -> None:
-    """Join the process group, once; "cuda" then means this process's own GPU."""
+    """Join the process group (at the first call); "cuda" then is this process's GPU."""
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     distributed.init_process_group(
@@ -42,7 +43,7 @@ def join_group() -> None:
 
 
 def follow(run: Callable[[str, Path], object]) -> None:
-    """Run each cell that process 0 names, in a temporary folder."""
+    """Call `run` with each cell that process 0 names and a temporary folder."""
     while True:
         cell = agreed(None)
         if cell is None:  # There are no more cells.
@@ -52,7 +53,7 @@ def follow(run: Callable[[str, Path], object]) -> None:
 
 
 def agreed(value: Value) -> Value:
-    """Broadcast process 0's value; all processes must call this at the same point."""
+    """Return process 0's `value`; all processes must call this at the same point."""
     if PROCESSES == 1:
         return value
     join_group()

@@ -1,4 +1,4 @@
-"""Engines: they distribute a stage's cells over processes or machines."""
+"""Engines, which distribute a stage's cells over processes or machines."""
 
 import ctypes
 import os
@@ -32,7 +32,7 @@ _KILLED = (
 
 
 Task = TypeVar("Task")
-Work = Callable[[Task], str | None]  # Returns None, or one line about the failure.
+Work = Callable[[Task], str | None]  # It returns None, or one line about the failure.
 Submit = Callable[[Task, float | None], "Future[str | None]"]
 
 
@@ -42,9 +42,9 @@ def run_tasks(
     compute: Compute,
     shares: Sequence[float | None],
 ) -> Iterator[tuple[int, str | None]]:
-    """Call a module-level function on every task.
+    """Call `work`, a module-level function, on every task.
 
-    Yields each task's number and the function's result as soon as the task ends.
+    Yields each task's number and the result of `work` as soon as the task ends.
     `shares` are the fractions of a GPU that the tasks fill, None if unknown; tasks run
     at the same time only if their fractions add up to at most 1. If a worker process is
     killed, tasks that have not started are left out.
@@ -55,12 +55,12 @@ def run_tasks(
         return
     if compute.engine == "ray":
         engine = _ray
-        # Ray itself keeps count of the fractions of its GPUs.
+        # Ray itself keeps track of how much of each GPU its cells fill.
         parts = [0.0 for _ in shares]
     else:
         engine = _processes
         parts = [share or 1 / compute.workers for share in shares]
-    # Extra workers would only cost time and memory to start.
+    # Start no more workers than there are tasks; more only cost time and memory.
     compute = compute.model_copy(
         update={"workers": min(compute.workers, len(tasks) or 1)}
     )
@@ -87,7 +87,7 @@ def _outcome(future: "Future[str | None]") -> str | None:
         return future.result()
     except process_executor.BrokenProcessPool:
         return _KILLED
-    # Errors of Ray itself, and errors on a node outside the cell.
+    # Ray itself failed, or a node failed outside the cell.
     except Exception as error:  # noqa: BLE001
         cause = getattr(error, "cause", error)
         message = " ".join(str(cause).split())
@@ -96,9 +96,10 @@ def _outcome(future: "Future[str | None]") -> str | None:
 
 @contextmanager
 def _processes(work: Work[Task], compute: Compute) -> Iterator[Submit[Task]]:
-    """Start worker processes, and keep them for later: importing torch takes seconds.
+    """Yield a function that submits a task to worker processes.
 
-    The processes are killed if the block raises or is interrupted; the next run resumes
+    The processes stay alive for later stages, because importing torch takes seconds.
+    They are killed if the block raises an error or is interrupted; the next run resumes
     their cells from the checkpoints.
     """
     try:
@@ -129,22 +130,22 @@ def _processes(work: Work[Task], compute: Compute) -> Iterator[Submit[Task]]:
 
 
 def _begin_worker(stage: int, folder: str) -> None:
-    """Ignore interrupts, and on Linux end with the stage, even if it is killed."""
-    # Terminals interrupt both the stage and its workers.
+    """Ignore interrupts; on Linux, end with process `stage`, even if that is killed."""
+    # A terminal interrupts both the stage and its workers; the stage ends the workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
         if os.getppid() != stage:
             os.kill(os.getpid(), signal.SIGKILL)
     os.chdir(folder)
-    # Loky replaces a process that has grown by 300 MB. Every training run grows that
-    # much, because torch's allocators keep memory.
+    # By default Loky replaces a process that has grown by 300 MB. Every training run
+    # makes its process grow that much, because torch's allocators keep freed memory.
     process_executor._MAX_MEMORY_LEAK_SIZE = sys.maxsize  # noqa: SLF001
 
 
 @contextmanager
 def _ray(work: Work[Task], compute: Compute) -> Iterator[Submit[Task]]:
-    """Use Ray at compute.ray_address, else at RAY_ADDRESS, else on this machine."""
+    """Yield a function that submits a task to Ray, on a cluster or this machine."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
         ray: Any = import_module("ray")  # An optional package.
@@ -156,9 +157,9 @@ def _ray(work: Work[Task], compute: Compute) -> Iterator[Submit[Task]]:
 
     @cache
     def remote(gpus: float) -> Any:
-        # Resources are set here instead of later with `.options`, so that Ray starts a
-        # fresh process for every cell that uses a GPU. A reused process keeps CUDA's
-        # first device, whichever one Ray assigns.
+        # Set the resources here instead of later with `.options`, so that Ray starts a
+        # fresh process for every cell that uses a GPU. A reused process would keep the
+        # GPU of its first cell, whichever GPU Ray assigns to the next cell.
         decorate = ray.remote(
             num_cpus=compute.threads_per_cell,
             num_gpus=gpus,
@@ -169,7 +170,7 @@ def _ray(work: Work[Task], compute: Compute) -> Iterator[Submit[Task]]:
 
     def submit(task: Task, share: float | None) -> "Future[str | None]":
         gpus = compute.gpus_per_cell
-        if gpus and share:  # If `gpus_per_cell` is 0, Ray assigns no GPU to cells.
+        if gpus and share:  # If `gpus_per_cell` is 0, cells get no GPU.
             gpus = share
         future: Future[str | None] = (
             remote(gpus).remote(str(Path.cwd()), work, task).future()
@@ -201,7 +202,7 @@ def _join(ray: Any, compute: Compute) -> None:
     try:
         if ":" in address:
             host, _, port = address.rpartition("/")[2].rpartition(":")
-            # Ray itself would retry for minutes.
+            # Try the address first, because Ray itself would retry for minutes.
             socket.create_connection((host, int(port)), timeout=10).close()
         ray.init(address=address, ignore_reinit_error=True, **options)
     except Exception as error:
@@ -212,15 +213,16 @@ def _join(ray: Any, compute: Compute) -> None:
         what = f"cannot connect to Ray at {address} ({error})"
         raise InputError(what, where="compute.ray_address", remedy=remedy) from error
     finally:
-        signal.signal(signal.SIGTERM, handler)  # Ray installs its own handler.
+        signal.signal(signal.SIGTERM, handler)  # Ray has installed its own handler.
 
 
 def refuse_sharing_one_gpu(
     nodes: Sequence[Mapping[str, float]], compute: Compute
 ) -> None:
-    """Refuse cells that would all use a node's first GPU.
+    """Refuse settings with which several cells would use a node's first GPU.
 
-    Ray itself reports a request for resources that no node has.
+    Requests for resources that no node has are not checked here, because Ray reports
+    them.
     """
     if compute.gpus_per_cell or compute.device == "cpu":
         return

@@ -1,6 +1,6 @@
 """The errors that programs report without a traceback.
 
-The errors are wrong input (exit code 2) and failed cells (exit code 1).
+These are wrong input (exit code 2) and failed cells (exit code 1).
 """
 
 import difflib
@@ -55,7 +55,7 @@ class InputError(Exception):
 
 
 def _printable(text: str) -> str:
-    """Escape control characters, which a key or a file's name may hold."""
+    """`text` with control characters escaped, which keys and file names may hold."""
     letters = []
     for letter in text:
         if letter.isprintable():
@@ -68,7 +68,7 @@ def _printable(text: str) -> str:
 class MissingInput(InputError):
     """One of the user's files or folders is missing.
 
-    Everything that needs it is skipped and listed.
+    Everything that needs the missing file is skipped and listed.
     """
 
 
@@ -77,9 +77,9 @@ class NotDownloadedError(MissingInput):
 
 
 class CellsFailed(Exception):
-    """Failed cells of a stage, with the reasons in `failures`.
+    """Raised if cells of a stage failed; `failures` has the reason for each.
 
-    The other cells are finished and kept.
+    The other cells are finished, and their results are kept.
     """
 
     def __init__(self, stage: str, failures: Mapping[str, str], total: int) -> None:
@@ -87,7 +87,7 @@ class CellsFailed(Exception):
         lines = [
             f"{stage}: {counts}; finished cells are kept and will not run again.",
         ]
-        # A wrong file makes every cell fail that reads it, but is reported once.
+        # A wrong file makes every cell that reads it fail; report such a reason once.
         for reason in dict.fromkeys(failures.values()):
             names = [name for name in failures if failures[name] == reason]
             more = f" and {len(names) - 1} more" if len(names) > 1 else ""
@@ -97,12 +97,12 @@ class CellsFailed(Exception):
 
 
 def nearest(name: str, valid: Iterable[str]) -> str:
-    """A sentence that suggests the nearest valid name, or lists the valid names."""
+    """A sentence that suggests the name in `valid` nearest to `name`, or lists all."""
     choices = sorted(valid)
     close = difflib.get_close_matches(name, choices, n=1, cutoff=0.5)
     if close:
         return f"Did you mean {close[0]!r}?"
-    # The list can be long: timm has more than a thousand networks.
+    # Shorten the list, because timm alone has more than a thousand networks.
     listed = shorten(", ".join(choices), 1000, placeholder=" ...")
     return f"Valid: {listed or 'none'}."
 
@@ -127,10 +127,10 @@ def disk_faults(path: Path | None = None) -> Iterator[None]:
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """Whether an error means that memory ran out.
+    """Whether `error` means that memory ran out.
 
-    The check uses the message, because failed allocations in cuBLAS and cuDNN are plain
-    RuntimeErrors.
+    This is decided from the message, because cuBLAS and cuDNN report a failed
+    allocation as a plain RuntimeError.
     """
     words = any(text in str(error) for text in _OUT_OF_MEMORY)
     return words or isinstance(error, MemoryError)

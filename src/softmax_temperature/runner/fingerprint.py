@@ -30,10 +30,10 @@ because a cell receives them.
 """
 # Packages whose __init__ only exports names for users, and imports them on demand.
 _NAMES_FOR_USERS = frozenset({PACKAGE, f"{PACKAGE}.losses"})
-# The registry declares cells; everything that it passes to a cell is in the cell's
-# plan.
+# The registry of stages does not count, because everything that it passes to a cell is
+# in the cell's plan.
 _NOT_COUNTED = _NAMES_FOR_USERS | {f"{PACKAGE}.stages"}
-# Libraries whose names differ from their modules'.
+# The library of each module whose name differs from the library's.
 _DISTRIBUTIONS = {"PIL": "pillow", "sklearn": "scikit-learn", "ruamel": "ruamel.yaml"}
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
@@ -81,7 +81,7 @@ def _closure_of_project_module(
 
 @cache
 def code_digest(module: str) -> str:
-    """The sha256 of the code in a module's closure and of its libraries' versions.
+    """The sha256 of the code in `module`'s closure and of its libraries' versions.
 
     Libraries count if a module of the closure imports them directly. Within one process
     the code is read once, at the first call.
@@ -94,12 +94,12 @@ def code_digest(module: str) -> str:
 
 
 def project_files(module: str) -> list[Path]:
-    """Files of those modules in a module's closure that are the project's own."""
+    """The files of the project's own modules in the closure of `module`."""
     return [source_path(name) for name in import_closure(module) if _in_project(name)]
 
 
 def source_path(module: str) -> Path:
-    """The file of a module; for modules of this package, without importing them."""
+    """The file of `module`, which is not imported if it belongs to this package."""
     if not _in_package(module):
         return _project_file(module)
     path = Path(__file__).parents[1].joinpath(*module.split(".")[1:])
@@ -122,7 +122,7 @@ def _project_file(module: str) -> Path:
 
 
 def _in_project(module: str) -> bool:
-    """Whether a module's file is in the current folder, but not in site-packages."""
+    """Whether `module`'s file is in the current folder, but not in site-packages."""
     top = module.partition(".")[0]
     if top == PACKAGE or top in sys.stdlib_module_names:
         return False
@@ -138,9 +138,10 @@ def _in_project(module: str) -> bool:
 
 
 def _imported_names(module: str) -> set[str]:
-    """The modules that a file may import; `from a import b` gives a and a.b.
+    """The modules that `module` may import; `from a import b` gives a and a.b.
 
-    A name that a package exports to users gives the module that defines it.
+    For a name that a package exports to users, the result has the module that defines
+    the name.
     """
     names: set[str] = set()
     path = source_path(module)
@@ -165,7 +166,7 @@ def _defining_module(package: str, name: str) -> str:
 
 
 def _libraries(module: str) -> set[str]:
-    """The top-level names of the libraries that a module imports."""
+    """The top-level names of the libraries that `module` imports directly."""
     if _in_package(module):
         imported = _graph(EXCLUDED).find_modules_directly_imported_by(module)
     else:
@@ -174,13 +175,13 @@ def _libraries(module: str) -> set[str]:
 
 
 def _parents(module: str) -> set[str]:
-    """The parent packages of a module."""
+    """The parent packages of `module`."""
     return {module.rsplit(".", cut)[0] for cut in range(1, module.count(".") + 1)}
 
 
 @cache
 def code_only(path: Path) -> str:
-    """The code of a file in a normal form, without comments and docstrings."""
+    """The code in the file `path` in a normal form, without comments and docstrings."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for node in ast.walk(tree):
         if (

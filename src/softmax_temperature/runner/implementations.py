@@ -14,7 +14,7 @@ REFERENCE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 
 
 def reference_to(name: str, table: Mapping[str, str], kind: str) -> str:
-    """The "package.module:Class" for a name; raises InputError if it is unknown."""
+    """The "package.module:Class" for `name`; an unknown name raises InputError."""
     if name in table:
         return table[name]
     if REFERENCE.fullmatch(name):
@@ -26,7 +26,7 @@ def reference_to(name: str, table: Mapping[str, str], kind: str) -> str:
 
 
 def implementations(value: Any) -> Iterator[str]:
-    """Yield the classes to which a value's sections, nested ones included, refer."""
+    """Yield the classes that the sections in `value`, nested ones included, name."""
     if isinstance(value, Section):
         yield from value.implementations()
         for _, part in value:
@@ -34,7 +34,7 @@ def implementations(value: Any) -> Iterator[str]:
 
 
 def module_of(reference: str) -> str:
-    """The module in a "package.module:Class"."""
+    """The module in `reference`, which is a "package.module:Class"."""
     return reference.partition(":")[0]
 
 
@@ -46,7 +46,7 @@ def search_project_folder() -> None:
 
 
 def load_class(reference: str, base: type) -> Any:
-    """Load a "package.module:Class"; InputError unless it is a subclass of `base`."""
+    """Load the class `reference`; InputError unless it is a subclass of `base`."""
     search_project_folder()
     module, _, name = reference.partition(":")
     try:

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 LIBRARIES = ("torch", "torchvision", "timm", "numpy", "scipy", "scikit-learn", "pandas")
-# The value in glibc's malloc.h.
+# The numbers of these options in glibc's malloc.h.
 _TRIM_THRESHOLD = -1
 _MMAP_THRESHOLD = -3
 
@@ -42,7 +42,7 @@ def machine() -> dict[str, Any]:
 
 @cache
 def versions(libraries: tuple[str, ...] = LIBRARIES) -> dict[str, str]:
-    """Versions of Python and of libraries, by default of all that results depend on."""
+    """The versions of Python and `libraries`, by default all that affect results."""
     return {"python": platform.python_version()} | {
         name: version(name) for name in libraries
     }
@@ -75,14 +75,14 @@ def _processor() -> str:
 
 
 def resolve_device(device: str) -> str:
-    """The device; "auto" becomes "cuda" if torch sees a GPU, and "cpu" if not."""
+    """`device`, or for "auto" "cuda" if torch sees a GPU, and "cpu" otherwise."""
     if device != "auto":
         return device
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def resolve_precision(precision: str, device: str) -> str:
-    """The precision; "auto" is bfloat16 if the hardware supports it, else float32."""
+    """`precision`, or for "auto" bfloat16 if `device` supports it, else float32."""
     if precision != "auto":
         return precision
     if device == "cpu":
@@ -97,29 +97,29 @@ def prepare_torch(
 ) -> str:
     """Set torch's threads, determinism and float32 precision, and keep freed memory.
 
-    `deterministic` asks for algorithms that give the same bits each time. None requests
-    them only on a CPU, because equal bits are guaranteed only there. Returns the
-    device.
+    `deterministic` asks for algorithms that give the same bits each time. If it is
+    None, such algorithms are used only on a CPU, because equal bits are guaranteed only
+    there. Returns the resolved device.
     """
     device = resolve_device(device)
     keep_freed_memory()
     torch.set_num_threads(threads)
     asked = device == "cpu" if deterministic is None else deterministic
-    # `use_deterministic_algorithms` would import a compiler, which takes 1.6 seconds.
+    # Not `use_deterministic_algorithms`, which would import a compiler: 1.6 seconds.
     torch.set_deterministic_debug_mode("warn" if asked else "default")
     # By default, deterministic mode fills every new tensor before it is written, which
     # costs 3 to 16 % of the training time.
     deterministic_settings: Any = torch.utils.deterministic
     deterministic_settings.fill_uninitialized_memory = False
-    # Only the parameter `precision` may reduce precision: by default cuDNN's float32
-    # convolutions round inputs to 10 bits of mantissa (TF32).
+    # Only the parameter `precision` may reduce precision, but by default cuDNN's
+    # float32 convolutions round their inputs to 10 bits of mantissa (TF32).
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.backends.cudnn.allow_tf32 = False
     return device
 
 
 def keep_freed_memory() -> None:
-    """Let glibc keep up to 2 GiB of freed memory; no effect on other C libraries."""
+    """Let glibc keep up to 2 GiB of freed memory; other C libraries are unaffected."""
     # By default glibc returns large blocks to the system at once, and the next training
     # step faults them in again page by page, which takes a tenth of the training time
     # for the small VGG and a third for ResNet-50.

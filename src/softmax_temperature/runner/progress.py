@@ -1,4 +1,4 @@
-"""Progress of long work, on standard error: standard output is for results."""
+"""Prints the progress of long work to standard error; standard output has results."""
 
 import sys
 import time
@@ -9,19 +9,19 @@ _CLEAR = "\r\x1b[K"
 
 
 def say(line: str) -> None:
-    """Print a line on standard error, replacing a progress line."""
+    """Print `line` on standard error, in place of a progress line on a terminal."""
     clear = _CLEAR if sys.stderr.isatty() else ""
     print(f"{clear}{line}", file=sys.stderr, flush=True)
 
 
 class Progress:
-    """Prints a line at most every `SECONDS_BETWEEN_LINES`, and none sooner."""
+    """Prints lines, at least `SECONDS_BETWEEN_LINES` apart; others are dropped."""
 
     def __init__(self) -> None:
         self._last = time.monotonic()
 
     def __call__(self, line: str) -> None:
-        """Print a line, unless too little time has passed since the last one."""
+        """Print `line`, unless too little time has passed since the last one."""
         now = time.monotonic()
         if now - self._last >= SECONDS_BETWEEN_LINES:
             self._last = now
@@ -31,7 +31,7 @@ class Progress:
 class CellProgress:
     """Prints the number of finished cells, the elapsed time, and the remaining time.
 
-    A terminal shows one line, which is rewritten; a log gets lines at intervals, and
+    On a terminal, one line is rewritten; in a log, lines are printed at intervals, and
     one at the end.
     """
 
@@ -43,7 +43,7 @@ class CellProgress:
         self._lines = Progress()
 
     def __call__(self, done: int) -> None:
-        """Show that `done` of the cells to run have finished."""
+        """Show that `done` cells of this run have finished."""
         line = self._line(done)
         if done == self._to_run:
             say(line)
@@ -63,7 +63,7 @@ class CellProgress:
 
 
 def duration(seconds: float) -> str:
-    """A time in words, such as "40 s", "3 min" or "2 h 5 min"."""
+    """`seconds` in words, such as "40 s", "3 min" or "2 h 5 min"."""
     if seconds < 60:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)

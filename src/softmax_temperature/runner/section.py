@@ -30,31 +30,31 @@ class Section(BaseModel):
         return values
 
     def implementations(self) -> tuple[str, ...]:
-        """Classes that the section names, as "package.module:Class".
+        """The classes that the section names, as "package.module:Class".
 
-        These classes count as code of the cells that receive the section.
+        The code of these classes counts as code of the cells that receive the section.
         """
         return ()
 
 
 class Compute(Section):
-    """Settings for running cells, which are not part of their fingerprints.
+    """Settings for running cells; they are not part of the cells' fingerprints.
 
     Engine and workers do not change results; threads and device may change the last
     bits. If `ray_address` is null, Ray uses the cluster at RAY_ADDRESS if that variable
-    is set, else this machine. If `deterministic` is null, deterministic algorithms are
-    requested only on a CPU. `gpu_hours` are estimates for all cells of a stage; `plan`
-    shows them if no run is recorded.
+    is set, and otherwise this machine. If `deterministic` is null, deterministic
+    algorithms are requested only on a CPU. `gpu_hours` has an estimate for all cells of
+    a stage, which `plan` shows if no run of the stage is recorded.
     """
 
     engine: Literal["serial", "processes", "ray"]
     workers: PositiveInt  # Cells that run at the same time.
     threads_per_cell: PositiveInt
-    device: Literal["auto", "cpu", "cuda"]  # "auto": a GPU if there is one.
+    device: Literal["auto", "cpu", "cuda"]  # "auto" is a GPU if there is one.
     checkpoint_seconds: NonNegativeFloat
     ray_address: str | None
     gpus_per_cell: NonNegativeFloat  # A fraction of a GPU is allowed.
-    cuda_graphs: bool = True  # Captures training steps of constant shape.
+    cuda_graphs: bool = True  # Whether to capture training steps of constant shape.
     deterministic: bool | None = None
     gpu_hours: dict[str, PositiveFloat] = {}
 
@@ -62,7 +62,7 @@ class Compute(Section):
 def all_known(
     key: str, names: Iterable[str], valid: Collection[str], kind: str = "name"
 ) -> None:
-    """Refuse unknown names, and suggest the nearest valid name."""
+    """Raise ValueError if one of `names` is not in `valid`; suggest the nearest one."""
     for name in names:
         if name not in valid:
             where = f"{key}: " if key else ""

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 Part = TypeVar("Part", bound="Section")
 
-# Output folders. Other stages and the papers import them from here, which does not
-# import the stages' code.
+# Output folders. They are declared here so that other stages and the papers can import
+# them without importing the stages' code.
 PREPARED = Path("data/prepared")
 BACKBONES = Path("data/backbones")
 EMBEDDINGS = Path("data/embeddings")
@@ -45,7 +45,7 @@ class Registration(NamedTuple):
         program: The program in `pipeline/` that runs it.
         module: The module of this package with that function.
         paper: The paper that it belongs to; None for all papers.
-        output: The folder that its results are published in.
+        output: The folder in which its results are published.
     """
 
     name: str
@@ -199,11 +199,11 @@ class Stage:
         return open_artifact(folder, kind=label(self.output))
 
     def results(self, params: Params) -> dict[str, Artifact]:
-        """The published results of all declared cells, by the cells' names."""
+        """The published results of the cells that `params` declare, by cell name."""
         return {cell.name: self.result(cell.name) for cell in self.cells(params)}
 
     def cells(self, params: Params) -> list[Cell]:
-        """The cells that the parameters declare.
+        """The cells that `params` declare.
 
         There are none if the stage's paper is not among `papers`.
         """
@@ -213,15 +213,16 @@ class Stage:
 
 
 def stage(declare: Callable[[Params], Iterable[Cell]]) -> Stage:
-    """Turn a function into the registered stage of the same name (a decorator)."""
+    """Turn `declare` into the registered stage of the same name (a decorator)."""
     [entry] = [entry for entry in REGISTRY if entry.name == declare.__name__]
     return Stage(entry.name, entry.paper, entry.output, declare)
 
 
 def stages_of(program: str) -> list[Stage]:
-    """The stages of a program; none if its work does not consist of cells.
+    """The stages that `program` runs; none if its work does not consist of cells.
 
-    Their modules are imported only now, because they need different libraries.
+    Their modules are imported in this function, because each module needs other
+    libraries, and a program should need only its own.
     """
     loaded = []
     for entry in REGISTRY:
@@ -232,11 +233,11 @@ def stages_of(program: str) -> list[Stage]:
 
 
 def label(output: Path) -> str:
-    """The name of a stage in manifests, tables and links: its output folder's name."""
+    """The name of the stage with `output` in manifests, tables and links."""
     return output.relative_to("data").as_posix()
 
 
 def part_of(section: Section, part: type[Part]) -> Part:
-    """Reduce a section to a base class, so that cells depend only on that part."""
+    """Reduce `section` to its base class `part`, so that cells depend only on that."""
     values = {name: getattr(section, name) for name in part.model_fields}
     return part.model_construct(**values)

@@ -32,14 +32,14 @@ PAPER = "classifier_temperature"
 
 @stage
 def describe(params: Params) -> Iterator[Cell]:
-    """One cell per data set and backbone."""
+    """Yield one cell per data set and backbone."""
     for data, backbone in params.embedded_pairs():
         inputs = {"embeddings": EMBEDDINGS / data / backbone}
         yield Cell(f"{data}/{backbone}", _describe, {}, inputs)
 
 
 def _describe(job: Job) -> None:
-    """Write the 23 statistics of the training split."""
+    """Write the 23 statistics of the training split's embeddings."""
     parts = open_embeddings(job.inputs["embeddings"])
     embeddings, labels = parts["train"].for_fitting()
     statistics = dataset_statistics.describe(embeddings, labels, seed=job.seed)
@@ -48,7 +48,7 @@ def _describe(job: Job) -> None:
 
 @stage
 def search(params: Params) -> Iterator[Cell]:
-    """One cell per data set and backbone, for the whole grid (section 4.3)."""
+    """Yield one cell per data set and backbone, for the whole grid (section 4.3)."""
     # The plan leaves out `select_on`, which affects how the curves are read later, not
     # how they are computed.
     plan = {"grid": part_of(params.classifier_temperature.search, GridTraining)}
@@ -72,7 +72,7 @@ def _search(job: Job, *, grid: GridTraining) -> None:
 
 @stage
 def rescaling(params: Params) -> Iterator[Cell]:
-    """Cells of Figure 2, one per optimizer and loss; each trains all its repeats."""
+    """Yield one cell per optimizer and loss of Figure 2; each trains all repeats."""
     paper = params.classifier_temperature
     figure = paper.rescaling
     inputs = {"embeddings": EMBEDDINGS / figure.dataset / figure.backbone}
@@ -89,8 +89,8 @@ def rescaling(params: Params) -> Iterator[Cell]:
             precision=figure.precision,
             inverse_temperatures=paper.search.inverse_temperatures,
         )
-        # One seed for the four arms: repeat i starts from the same weights in each, so
-        # differences are paired.
+        # All four arms have one seed: repeat i starts from the same weights in each
+        # arm, so that differences between arms are paired.
         plan = {
             "optimizer": optimizer,
             "loss": loss,
@@ -123,7 +123,7 @@ def _rescaling(
 
 
 def batch_of(size: int | Share, rows: int) -> int:
-    """Batch size for a number of training rows."""
+    """The batch size for `rows` training rows."""
     if isinstance(size, Share):
         return max(size.least, ceil(size.share * rows))
     return size
@@ -136,10 +136,10 @@ def train_with_curves(
     splits: Sequence[SplitName],
     **settings: Any,
 ) -> dict[str, Tensor]:
-    """Accuracies of cosine classifiers after each epoch, by split.
+    """Train cosine classifiers, and return their accuracies after each epoch, by split.
 
     The accuracies have the shape (repeats, temperatures, epochs), float32. `settings`
-    are other arguments of `TemperatureGridTrainer`.
+    are further arguments of `TemperatureGridTrainer`.
     """
     embeddings, labels = parts["train"].for_fitting()
     settings |= grid.model_dump(exclude={"inverse_temperatures", "epochs"})

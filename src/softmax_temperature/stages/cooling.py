@@ -46,7 +46,7 @@ from softmax_temperature.training.run import TrainingRun
 
 PREDICTIONS = "predictions.safetensors"
 SHOWN = 8
-"""The number of evenly spaced test images whose predictions are kept."""
+"""The number of test images whose predictions are kept, at equal distances."""
 
 # Deviation: our recipe uses SGD, and an ablation uses Adam; the paper names SGD with
 # momentum and Adam but does not say which one its tables and figures use (section 4.1).
@@ -56,7 +56,7 @@ SHOWN = 8
 
 @stage
 def train_cooling(params: Params) -> Iterator[Cell]:
-    """One cell per experiment, schedule, arm and seed."""
+    """Yield one cell per experiment, schedule, arm and seed."""
     paper = params.cooling
     names = [experiment.network for experiment in paper.experiments.values()]
     check_networks(params.networks, names)
@@ -94,7 +94,7 @@ def _train(
     root: str,
     training_seed: int,
 ) -> None:
-    """Train one network; each epoch is recorded after Cooling."""
+    """Train one network, and record each epoch after Cooling has been applied."""
     data = training_sets(job.inputs["images"], root)
     images = data.sets
     model = build_network(network, classes=data.classes, seed=training_seed)
@@ -104,8 +104,8 @@ def _train(
     if arm.mode != NO_COOLING:
         settings = arm.model_dump(exclude={"loss", "options"})
         cooling = CoolingCallback(model, images["validation"], **settings)
-    # Metrics of training images after each epoch show whether the run diverged or got
-    # stuck.
+    # Evaluate training images after each epoch, because these metrics show whether the
+    # run diverged or got stuck.
     watch = Watch({"train": images["train"].sample(watching.train_images)})
     held_out = Watch(
         {split: images[split] for split in HELD_OUT}, every=watching.every, final=judged
@@ -132,7 +132,7 @@ def _train(
 
 @stage
 def train_segmentation(params: Params) -> Iterator[Cell]:
-    """Cells of section 4.4, one per arm and seed.
+    """Yield the cells of section 4.4, one per arm and seed.
 
     Raises:
         InputError: If the data set is missing or incomplete.
@@ -168,7 +168,8 @@ def _segment(
 ) -> None:
     """Train one network.
 
-    Writes weights, record, and a few test images with their labels and predictions.
+    Writes the weights, the record, and a few test images with their labels and
+    predictions.
     """
     images = segmentation_sets(task, root, seed=data_seed)
     with drawn_from(training_seed):

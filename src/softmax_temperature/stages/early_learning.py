@@ -39,9 +39,9 @@ from softmax_temperature.training.prepared_sets import image_set
 
 @stage
 def early_learning(params: Params) -> Iterator[Cell]:
-    """One cell per network, question and seed.
+    """Yield one cell per network, question and seed.
 
-    A network with batch normalisation raises InputError.
+    If a network has batch normalisation, InputError is raised.
     """
     section = params.temperature_check.early_learning
     if section is None:
@@ -75,7 +75,9 @@ def early_learning(params: Params) -> Iterator[Cell]:
 
 
 def _curves(job: Job, *, question: Curves, flow: GradientFlow, **start_of: Any) -> None:
-    """Learn from logits of 0, at each inverse temperature, and with the initial kernel.
+    """Follow gradient flow from logits of 0, at each inverse temperature.
+
+    One more course keeps the initial kernel.
 
     Writes `record.json` with the predictions from the start, and `courses.json`, which
     maps each inverse temperature, and null for the initial kernel, to a
@@ -107,9 +109,9 @@ def _curves(job: Job, *, question: Curves, flow: GradientFlow, **start_of: Any) 
 
 
 def _norms(job: Job, *, question: Norms, flow: GradientFlow, **start_of: Any) -> None:
-    """Learn from tempered logits of each norm.
+    """Follow gradient flow from tempered logits with each norm.
 
-    Both the network and its linearisation with the initial kernel learn. Writes
+    Both the network and its linearisation with the initial kernel are trained. Writes
     `record.json`, and `starts.json` with the predictions and the times of the events
     for each norm.
     """
@@ -148,9 +150,9 @@ def _norms(job: Job, *, question: Norms, flow: GradientFlow, **start_of: Any) ->
 def _problem(
     job: Job, flow: GradientFlow, *, network: Network, root: str, start_seed: int
 ) -> Problem:
-    """Make two draws of the network, and choose training images balanced over classes.
+    """The problem to study: two draws of the network, and class-balanced images.
 
-    The pixels have mean 0 and standard deviation 1.
+    The images' pixels are normalised to mean 0 and standard deviation 1.
     """
     classes = open_prepared(job.inputs["images"], root=Path(root)).classes
 

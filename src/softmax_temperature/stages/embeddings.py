@@ -26,7 +26,10 @@ from softmax_temperature.stages import BACKBONES, PREPARED, stage
 
 @stage
 def embed(params: Params) -> Iterator[Cell]:
-    """One cell per data set and backbone; missing weights fail only their own cells."""
+    """Yield one cell per data set and backbone.
+
+    If a backbone's weights are missing, only the cells of that backbone fail.
+    """
     root = params.data.root
     digests: dict[str, str | None] = {}
     for data, name in params.embedded_pairs():
@@ -72,7 +75,7 @@ def _embed(
     weights_sha256: str | None,
     seed: int,
 ) -> None:
-    """Embed one data set with one backbone, and write the embeddings."""
+    """Embed one data set with the backbone `backbone`, and write the embeddings."""
     images = open_prepared(job.inputs["images"], root=Path(root))
     pretrained = None
     if "weights" in job.inputs:

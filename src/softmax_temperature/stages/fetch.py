@@ -18,9 +18,9 @@ from softmax_temperature.stages import stage
 
 @stage
 def fetch(params: Params) -> Iterator[Cell]:
-    """One cell per data set that the papers in use need.
+    """Yield one cell per data set that the papers in use need.
 
-    An error in a data set is reported by its cell.
+    If a data set has an error, its cell reports the error.
     """
     root = Path(params.data.root)
     for name, dataset in params.datasets_to_prepare().items():
@@ -40,7 +40,7 @@ def fetch(params: Params) -> Iterator[Cell]:
 
 
 def sources_digest(sources: list[str], root: Path) -> str | None:
-    """One digest over the files of all sources; None if no source has files.
+    """One digest over the files of all `sources`; None if no source has files.
 
     Raises:
         InputError: If class folders have a wrong form, or a file cannot be read.
@@ -55,9 +55,10 @@ def sources_digest(sources: list[str], root: Path) -> str | None:
 
 
 def _digest_to_plan(sources: list[str], root: Path) -> str | None:
-    """The digest of the sources.
+    """The digest of the files of all `sources`, for the cell's plan.
 
-    None if the sources are invalid, which the cell will report.
+    None if no source has files, or if a source is invalid; the cell then reports the
+    error.
     """
     with suppress(InputError):
         return sources_digest(sources, root)

@@ -44,7 +44,7 @@ NOISE = "gaussian-noise"
 
 @stage
 def train_focal(params: Params) -> Iterator[Cell]:
-    """One cell per task, arm and seed."""
+    """Yield one cell per task, arm and seed."""
     paper = params.focal
     root = Path(params.data.root)
     check_networks(params.networks, [task.network for task in paper.tasks.values()])
@@ -107,9 +107,9 @@ def _train(
 ) -> None:
     """Train one network.
 
-    Writes weights, record, the rows of `Watch`, and the logits of held-out and other
-    sets. If the best epoch is selected, `last-logits.safetensors` has the logits of
-    held-out data after the last epoch.
+    Writes the weights, the record, the rows of `Watch`, and the logits of held-out data
+    and of other data sets. If the best epoch is selected, `last-logits.safetensors` has
+    the logits of held-out data after the last epoch.
     """
     data = training_sets(job.inputs["data"], root, task.text)
     sets = data.sets
@@ -166,7 +166,7 @@ def _watch(
     watching: Watching,
     sets: Mapping[SplitName, Samples],
 ) -> Watch:
-    """Watch all splits, after every epoch if the best epoch is selected."""
+    """Make the callback that evaluates all splits during training."""
     train = sets["train"].sample(watching.train_images)
     lengths = (recipe.epochs, recipe.planned_epochs)
     return Watch(
@@ -186,12 +186,12 @@ def _save(training: TrainingRun, watch: Watch, record: dict[str, Any]) -> None:
 
 
 # Deviation: images of another size are resized to the training images' size; the
-# paper's images all have the same size. All are normalised like the training images, as
-# in the released code.
+# paper's images all have the same size. All images are normalised like the training
+# images, as in the released code.
 
 
 def _others(job: Job, role: str, test: Tensor, root: str) -> dict[str, Samples]:
-    """The test images of other data sets, as RGB images of the task's size."""
+    """The test images of inputs whose names start with `role`, in the task's size."""
     others: dict[str, Samples] = {}
     for name, prepared in job.inputs.items():
         if name.startswith(role):
@@ -208,7 +208,7 @@ def _outliers(
     root: str,
     training_seed: int,
 ) -> dict[str, Tensor]:
-    """Test images of other data sets, and the task's own test images with noise."""
+    """Images of other data sets, and of `test` with noise if the task adds it."""
     others = _others(job, OUT_OF_DISTRIBUTION, test, root)
     outliers = {name: samples.inputs for name, samples in others.items()}
     if task.gaussian_noise is not None:

@@ -35,10 +35,10 @@ TENSORS = "linear.safetensors"
 
 @stage
 def focal_linear(params: Params) -> Iterator[Cell]:
-    """One cell per loss and seed.
+    """Yield one cell per loss and seed.
 
-    The losses of one seed use the same data, so that their differences are paired.
-    There are no cells if the parameters leave the section out.
+    For one seed, all losses are trained on the same data, so that their differences are
+    paired. There are no cells if the parameters leave the section out.
     """
     linear = params.focal.linear
     if linear is None:
@@ -53,9 +53,9 @@ def focal_linear(params: Params) -> Iterator[Cell]:
 
 
 def _fit_line(job: Job, *, task: LinearTraining, gamma: float, data_seed: int) -> None:
-    """Train one loss on one draw of the data (appendix C).
+    """Train with one loss on one draw of the data (appendix C).
 
-    Norms are recorded per epoch, everything else after the last epoch.
+    Norms are recorded after each epoch, everything else only after the last epoch.
     """
     tensors, accuracy = linear_model.fit(task, gamma, seed=data_seed)
     save_file(tensors, job.output / TENSORS)
@@ -64,9 +64,9 @@ def _fit_line(job: Job, *, task: LinearTraining, gamma: float, data_seed: int) -
 
 @stage
 def train_translation(params: Params) -> Iterator[Cell]:
-    """One cell per arm and seed (appendix K).
+    """Yield one cell per arm and seed (appendix K).
 
-    A missing or incomplete data set raises InputError.
+    If the data set is missing or incomplete, InputError is raised.
     """
     section = params.focal.translation
     root = params.data.root
@@ -110,11 +110,11 @@ def _train_translation(
 ) -> None:
     """Train one network, keep the best epoch, and translate the test sentences.
 
-    The best epoch has the lowest validation NLL. Writes weights, record,
+    The best epoch has the lowest validation NLL. Writes the weights, the record,
     `vocabulary.json` for the library tokenizers and, unless training diverged, the
     results of `scores.evaluate`.
     """
-    # Imported here because it needs an optional package.
+    # Imported here because this module needs an optional package.
     from softmax_temperature.training.translation.vocabulary import Vocabulary
 
     languages = (task.source, task.target)
@@ -136,7 +136,8 @@ def _train_translation(
     }
     model = make_network(vocabulary.size, task.network, seed=training_seed)
     loss = PerToken(make_loss(arm.loss, arm.options))
-    # For the training loop, each sample is already a batch.
+    # Tell the training loop to take one sample at a time, because each sample is
+    # already a batch of sentences.
     one_by_one = task.recipe.changed({"batch_size": 1})
     training = TrainingRun(
         job, one_by_one, training_seed, model, loss, batches["train"]

@@ -39,7 +39,7 @@ Sets = dict[str, Logits]
 
 @stage
 def evaluate_focal(params: Params) -> Iterator[Cell]:
-    """One cell per run, which also reads the reference arm's run with the same seed."""
+    """Yield one cell per run, which also reads the reference's run with its seed."""
     paper = params.focal
     for task, arm, seed in paper.trainings():
         inputs = {"training": FOCAL_TRAINING / task / arm / str(seed)}
@@ -59,8 +59,9 @@ def evaluate_focal(params: Params) -> Iterator[Cell]:
 def _evaluate(job: Job, *, bootstrap: int, resampling_seed: int, select: str) -> None:
     """Write lists of rows, which are empty if training diverged.
 
-    `runs.json` has a row for each scaling of the selected epoch, and of the last one if
-    its logits are kept; the other files describe the selected epoch.
+    `runs.json` has a row for each scaling of the logits after the selected epoch, and
+    of the logits after the last epoch if these are kept. The other files describe the
+    selected epoch.
     """
     settings = {"bootstrap": bootstrap, "seed": resampling_seed}
     training = job.inputs["training"]
@@ -93,7 +94,7 @@ def _evaluate(job: Job, *, bootstrap: int, resampling_seed: int, select: str) ->
 
 
 def _logits(training: Artifact, file: str) -> Sets:
-    """Logits in float64 by set; empty if the run diverged or has no such file."""
+    """The logits in `file` by set, float64; empty if the run diverged or lacks it."""
     if training.json("record.json")["diverged"]:
         return {}
     if file == LAST_LOGITS and file not in training.files:
@@ -103,7 +104,7 @@ def _logits(training: Artifact, file: str) -> Sets:
 
 
 def _scaled(sets: Sets, scaling: str) -> tuple[Sets, dict[str, Any]]:
-    """The logits divided by the temperature fitted on validation data."""
+    """The logits after `scaling`, and the temperature fitted on validation data."""
     temperature = 1.0
     at_bound = False
     if scaling != "none":
@@ -115,7 +116,7 @@ def _scaled(sets: Sets, scaling: str) -> tuple[Sets, dict[str, Any]]:
 
 
 def _test_row(sets: Sets, settings: dict[str, int]) -> dict[str, Any]:
-    """The metrics on test data, for all and for confident predictions (appendix H)."""
+    """The test metrics of all predictions and of confident ones (appendix H)."""
     test, labels = sets["test"].for_evaluation()
     report = metrics.calibration_report(test, labels, **settings)
     confident = metrics.confident_report(test, labels, threshold=CONFIDENT, **settings)
@@ -123,7 +124,7 @@ def _test_row(sets: Sets, settings: dict[str, int]) -> dict[str, Any]:
 
 
 def _row(report: dict[str, Any], names: Collection[str] = ()) -> dict[str, Any]:
-    """Metrics of a report, with the ends of their intervals; all metrics by default."""
+    """The metrics `names` of `report` (all if empty), with their intervals' ends."""
     settings = {"classes", "bins", "bootstrap", "intervals"}
     row = {name: report[name] for name in names or report.keys() - settings}
     for name, (low, high) in report["intervals"].items():
@@ -136,10 +137,10 @@ def _row(report: dict[str, Any], names: Collection[str] = ()) -> dict[str, Any]:
 def _compared(
     sets: Sets, reference: Sets | None, settings: dict[str, int]
 ) -> dict[str, Rows]:
-    """Rows that compare the test data with other logits, by file.
+    """Rows that compare the test logits with other logits, by the name of their file.
 
-    Test data are compared with the reference arm's logits, with shifted data sets, and
-    with out-of-distribution data sets.
+    The test logits are compared with those of the reference arm, of shifted data sets,
+    and of out-of-distribution data sets.
     """
     rows: dict[str, Rows] = {"differences": [], "ood": [], "roc": [], "shift": []}
     test, labels = sets["test"].for_evaluation()

@@ -17,7 +17,7 @@ from softmax_temperature.stages.classifier_temperature import describe, search
 
 @stage
 def heuristic(params: Params) -> Iterator[Cell]:
-    """One cell, which reads exactly the declared pairs."""
+    """Yield one cell, which reads the statistics and searches of all declared pairs."""
     paper = params.classifier_temperature
     pairs = params.embedded_pairs()
     if not pairs:
@@ -59,7 +59,7 @@ def _heuristic(
         rows.append(keys | {"weights": weights[backbone]} | optimum | statistics)
     table = pd.DataFrame(rows)
     runs = pd.concat(curves, ignore_index=True)
-    # All searches use one grid.
+    # Take the grid of any search, because all searches have the same.
     grid = test.inverse_temperatures
     clear = identified(table, max_share=max_plateau, grid=grid)
     scores = score_rules(table, runs)
@@ -72,7 +72,7 @@ def _heuristic(
 
 
 def grids(search: Artifact) -> tuple[TemperatureGrid, TemperatureGrid]:
-    """The grids of accuracies of a search, on test and on validation data."""
+    """The accuracies in `search` over its grid, on test and on validation data."""
     record = search.json("record.json")
     curves = search.tensors("curves.safetensors")
     temperatures = tuple(record["inverse_temperatures"])

@@ -1,8 +1,8 @@
 """The user's files that cells read, and the parameters without missing files.
 
-Missing files are downloaded if `data.download` is true. The remaining missing files are
-known before anything runs, and stop only the cells that need them: programs, `plan` and
-`collect` all take their parameters from `without_missing`.
+Missing files are downloaded if `data.download` is true. The files that are still
+missing are known before anything runs, and stop only the cells that need them: the
+programs, `plan` and `collect` all take their parameters from `without_missing`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Item:
     """A group of the user's files that one program's cells read.
 
     Attributes:
-        kind: Its kind.
+        kind: The kind of its files, such as "noise".
         key: Its name in the parameters: a data set, a backbone or a file.
         name: Its name in the lists of digests.
         source: Its name in messages, below data.root and in the catalogue.
@@ -73,7 +73,7 @@ class Item:
 
 
 def input_items(params: Params) -> list[Item]:
-    """All items that the parameters name, without the items of unused papers."""
+    """The items that `params` name, without the items of unused papers."""
     return [
         *_data_sets(params),
         *_weights(params),
@@ -85,9 +85,9 @@ def input_items(params: Params) -> list[Item]:
 def missing_items(
     params: Params, *, to_come: bool = False
 ) -> list[tuple[Item, MissingInput]]:
-    """The missing items, with the remedy for each.
+    """The missing items, each with the error that tells how to get it.
 
-    If `to_come` is true, items that the run downloads first do not count.
+    If `to_come` is true, items that the run would download first do not count.
     """
     missing: list[tuple[Item, MissingInput]] = []
     for item in input_items(params):
@@ -137,8 +137,8 @@ def download_missing(params: Params, program: str | None = None) -> list[str]:
 def without_missing(params: Params, *, to_come: bool = False) -> Params:
     """The parameters without anything that needs a missing item (see `missing_items`).
 
-    A task keeps its existing out-of-distribution and shifted sets. Sections may then be
-    empty, which a parameter file does not allow.
+    A task keeps its existing out-of-distribution and shifted sets. A section of the
+    result may be empty, which a parameter file does not allow.
     """
     gone: dict[Kind, set[str]] = {}
     for item, _ in missing_items(params, to_come=to_come):

@@ -28,15 +28,14 @@ from softmax_temperature.training.pretraining import (
 from softmax_temperature.training.run import TrainingRun
 
 HELD_OUT = 0.1
-"""The share of each class's images held out to measure the accuracy in the record.
-
-This accuracy selects nothing.
+"""The share of each class's images that is held out to measure the accuracy in the
+record. Nothing is selected by it.
 """
 
 
 @stage
 def pretrain(params: Params) -> Iterator[Cell]:
-    """One cell per backbone whose weights are "pretrain".
+    """Yield one cell per backbone whose weights are "pretrain".
 
     The widest backbone comes first, so that the longest run does not start last.
     """
@@ -50,9 +49,9 @@ def pretrain(params: Params) -> Iterator[Cell]:
 
 
 def _pretrain(job: Job, *, spec: Backbone, how: Pretrain, data_seed: int) -> None:
-    """Train a backbone on glyphs that no other data set uses.
+    """Train the backbone `spec` on glyphs that no other data set contains.
 
-    Writes the weights of the whole network and a record.
+    Writes the weights of the whole network, and a record of the training.
     """
     drawn, numbers = draw_pretraining_glyphs(
         how.classes, how.images_per_class, seed=data_seed

@@ -54,7 +54,7 @@ CHOICE = "choice.json"
 
 @stage
 def train_temperature_check(params: Params) -> Iterator[Cell]:
-    """One cell per sweep, inverse temperature, learning rate, start and seed."""
+    """Yield a cell per sweep, inverse temperature, learning rate, start and seed."""
     paper = params.temperature_check
     check_networks(params.networks, [sweep.network for sweep in paper.sweeps.values()])
     for training in paper.trainings():
@@ -72,7 +72,7 @@ def train_temperature_check(params: Params) -> Iterator[Cell]:
 
 @stage
 def confirm_temperature_check(params: Params) -> Iterator[Cell]:
-    """One cell per sweep, inverse temperature, start and fresh seed.
+    """Yield one cell per sweep, inverse temperature, start and fresh seed.
 
     Each cell reads the runs of the sweep that determine its learning rate.
     """
@@ -101,7 +101,7 @@ def confirm_temperature_check(params: Params) -> Iterator[Cell]:
 def plan_of(
     params: Params, sweep: str, inverse_temperature: float, start: str, seed: int
 ) -> dict[str, Any]:
-    """The arguments of `train` except the learning rate and the data's location."""
+    """The arguments of `train`, except the learning rate and the data's location."""
     paper = params.temperature_check
     return {
         "inverse_temperature": inverse_temperature,
@@ -135,9 +135,9 @@ def train(
 ) -> None:
     """Train one network.
 
-    The stored logits are not multiplied by the inverse temperature, but those from
+    The stored logits are not multiplied by the inverse temperature, but the logits from
     which `Watch` computes its rows are. If the start is plain and the inverse
-    temperature 1, the 23 dataset statistics of the features are stored too.
+    temperature is 1, the 23 dataset statistics of the features are also stored.
     """
     data = training_sets(job.inputs["data"], root, looks.text)
     sets = data.sets
@@ -191,7 +191,7 @@ def confirm(job: Job, *, rates: dict[str, float], **plan: Any) -> None:
 
 
 def _accuracy(training: Artifact) -> float:
-    """The validation accuracy; a diverged run counts as random guessing."""
+    """The validation accuracy of a run; a diverged run counts as random guessing."""
     record = training.json("record.json")
     if record["diverged"]:
         return 1 / float(record["classes"])
@@ -200,9 +200,9 @@ def _accuracy(training: Artifact) -> float:
 
 
 def _statistics(trainer: Trainer, sample: Samples) -> dict[str, float] | None:
-    """Statistics of the features that the last layer reads from training samples.
+    """Statistics of the last layer's inputs for the training samples in `sample`.
 
-    None if too large a learning rate has set all units to 0: these features are a
+    None if too large a learning rate has set all units to 0: such features are a valid
     result, but they have no direction to describe.
     """
     batches = [features for _, features in trainer.outputs(sample.inputs)]

@@ -1,6 +1,6 @@
 """Advice on whether to scale a classifier's logits, in one sentence.
 
-The text report, the HTML page and the JSON file all take the advice from here.
+The text report, the HTML page and the JSON file all contain this advice.
 """
 
 import math
@@ -19,7 +19,7 @@ _NO_TEMPERATURE = (
 
 
 class Evidence(NamedTuple):
-    """The numbers of a report that determine the advice; errors are fractions.
+    """The numbers of a report that determine the advice; the ECEs are fractions.
 
     Attributes:
         temperature: The temperature that minimises the NLL.
@@ -98,7 +98,7 @@ def advise(evidence: Evidence) -> Advice:
 
 
 def three_digits(value: float) -> str:
-    """A positive number as text, with at least three significant digits."""
+    """The positive number `value` as text, with at least three significant digits."""
     if not 1e-4 <= value < 1e7:
         return f"{value:.2e}" if 0 < value < math.inf else f"{value:g}"
     decimals = max(0, 2 - math.floor(math.log10(value)))
@@ -106,7 +106,7 @@ def three_digits(value: float) -> str:
 
 
 def _unlike_one(value: float) -> str:
-    """`three_digits`, or more digits if needed to show that a number is not 1."""
+    """`value` as text, with so many digits that it does not look like 1."""
     text = three_digits(value)
     decimals = 3
     while float(text.replace(",", "")) == 1 != value and decimals < MOST_DECIMALS:
@@ -116,7 +116,7 @@ def _unlike_one(value: float) -> str:
 
 
 def _points(share: float) -> str:
-    """A change in a fraction, in points, with its sign; "0" only if it is 0."""
+    """The change `share` of a fraction, in points with its sign, "0" only for 0."""
     points = 100 * share
-    # A small number gets one digit, because its sign decides.
+    # Show one digit of a small change, because its sign decides the advice.
     return f"{points:+.1f}" if abs(points) >= 0.05 or not points else f"{points:+.1g}"

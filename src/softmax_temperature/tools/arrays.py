@@ -41,10 +41,10 @@ Rows = tuple[Tensor, Tensor]
 SAMPLE = Path(__file__).with_name("sample_logits.npz")
 KINDS = ("logits", "probs")
 SAY_PROBS = "Pass kind='probs', or --probs on the command line."
-# Largest label: float64 represents all integers up to this one exactly.
+# The largest label that is accepted, because float64 represents all integers up to it.
 LARGEST_LABEL = 2**53
-# Largest share of labels with a probability that underflowed to 0: more of them move
-# the temperature by more than a percent.
+# The largest share of labels whose probability may have underflowed to 0. A larger
+# share changes the fitted temperature by more than a percent.
 MOST_ZEROS = 1e-3
 # Two tables count as the same samples if they share more than this fraction of the rows
 # of the smaller one.
@@ -183,11 +183,11 @@ def read_arrays(
     optional: Sequence[str] = (),
     columns: Sequence[str] = (),
 ) -> Arrays:
-    """The arrays of a file by name.
+    """The arrays in the file `path`, by name.
 
     The module `tables` selects the columns of a table. If a file holds one array
-    without a name, it is taken as the required array if only one is required, and
-    otherwise as the matrix.
+    without a name, this array is the required one if only one is required, and
+    otherwise the matrix.
     """
     content = read_content(path)
     if path.suffix.lower() in TABLE_ENDINGS:
@@ -217,7 +217,7 @@ def read_arrays(
 
 
 def _by_name(content: Any, unnamed: str) -> Arrays:
-    """The arrays in a file's content; `unnamed` is the name for one without a name."""
+    """The arrays in `content`, by name; an array without a name is called `unnamed`."""
     if isinstance(content, Tensor | np.ndarray):
         if unnamed == "labels":
             check_exact_labels(content)
@@ -236,11 +236,11 @@ def _by_name(content: Any, unnamed: str) -> Arrays:
 
 
 def _other_name(name: str, arrays: Arrays, path: Path) -> str | None:
-    """The other name under which a file holds a required array, or None."""
+    """The name under which `arrays` hold the required array `name`, or None."""
     others = [other for other in OTHER_NAMES[name] if other in arrays]
     if name == "probs" and not others:
-        # Probabilities are often saved under a name for logits. Later checks look at
-        # the values.
+        # Probabilities are often saved under a name for logits. Accept these names,
+        # because later checks look at the values.
         logits = ("logits", *OTHER_NAMES["logits"])
         others = [other for other in logits if other in arrays]
     if len(others) > 1:
@@ -259,7 +259,7 @@ def _absent(
     content: Any,
     path: Path,
 ) -> InputError:
-    """Make the error for a file that lacks required arrays and has those in `held`."""
+    """The error for the file `path`, which has arrays `held` but lacks `absent`."""
     others = {}
     if isinstance(content, dict):
         others = {str(name): value for name, value in content.items()}
@@ -289,12 +289,13 @@ def _absent(
 
 
 def as_numpy(value: Any) -> NDArray[Any]:
-    """A tensor or array-like as a numpy array."""
+    """`value`, a tensor or array-like, as a numpy array."""
     noun = type(value).__name__
     if isinstance(value, Tensor):
         value = _dense(value)
     elif isinstance(value, list | tuple):
-        # NumPy refuses tensors that require gradients or have a narrow dtype.
+        # Convert tensors first, because NumPy refuses those that require gradients or
+        # have a narrow dtype.
         value = [
             _dense(part).numpy() if isinstance(part, Tensor) else part for part in value
         ]
@@ -316,19 +317,19 @@ def as_numpy(value: Any) -> NDArray[Any]:
             remedy,
         )
     if array.dtype.kind == "O" and _is_of_pandas(value) and _holds_numbers(value):
-        # NumPy reads nullable and Arrow columns as objects.
+        # NumPy converts nullable and Arrow columns to objects, so pandas converts them.
         return np.asarray(value.to_numpy(np.float64, na_value=np.nan))
     return array
 
 
 def _holds_numbers(values: Any) -> bool:
-    """Whether all columns of a data frame, or a series, have numeric types."""
+    """Whether all columns of the data frame or series `values` are numeric."""
     dtypes = values.dtypes if values.ndim == 2 else [values.dtype]
     return all(getattr(dtype, "kind", "O") in "iuf" for dtype in dtypes)
 
 
 def check_unmasked_entries(value: Any) -> None:
-    """Refuse an array with masked entries, whose mask NumPy would drop."""
+    """Refuse an array with masked entries; NumPy would treat them as numbers."""
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
         raise ArgumentError(
             f"an array of shape {value.shape} has masked entries, and masks are not "
@@ -348,7 +349,7 @@ def check_dense(tensor: Tensor) -> None:
 
 
 def _dense(tensor: Tensor) -> Tensor:
-    """A tensor on the CPU, of a type and layout that NumPy supports."""
+    """`tensor` on the CPU, in a type and layout that NumPy supports."""
     check_dense(tensor)
     tensor = tensor.detach().cpu()
     # NumPy has neither bfloat16 nor 8-bit floating-point types.
@@ -367,8 +368,8 @@ def check_given(values: Any, labels: Any, name: str) -> None:
 def check_frame(values: Any, labels: Any, name: str) -> None:
     """Refuse a data frame with wrong or unordered columns, or with reordered labels.
 
-    Column names must be unique, and none may be a name for labels. Either all columns
-    are numbered, in ascending order, or none is.
+    Column names must be unique, and none may be a name for labels. If one column is
+    numbered, all columns must be numbered, in ascending order.
     """
     columns = column_names(values)
     if columns is None:
@@ -432,8 +433,8 @@ def check_one_hot_columns(values: Any, labels: Any, name: str) -> None:
 def are_reordered(names: Sequence[str], others: Sequence[str]) -> bool:
     """Whether two lists hold the same names in different orders.
 
-    The prefix that all names of a list share does not count, so that `logit_cat` is the
-    same as `cat`.
+    A prefix that all names in a list share is ignored, so that `logit_cat` matches
+    `cat`.
     """
     own = _without_prefix(names)
     other = _without_prefix(others)
@@ -441,7 +442,7 @@ def are_reordered(names: Sequence[str], others: Sequence[str]) -> bool:
 
 
 def _without_prefix(names: Sequence[str]) -> list[str]:
-    """Names without the prefix that all of them share."""
+    """The `names` without the prefix that all of them share."""
     letters = zip(*names, strict=False)
     shared = sum(1 for _ in takewhile(lambda each: len(set(each)) == 1, letters))
     return [name[shared:] for name in names]
@@ -481,7 +482,7 @@ def column_names(values: Any) -> list[str] | None:
 
 
 def _is_of_pandas(values: Any) -> bool:
-    """Whether values are a data frame or a series, without importing pandas."""
+    """Whether `values` are a data frame or a series, found without importing pandas."""
     is_named = type(values).__name__ in ("DataFrame", "Series")
     return is_named and type(values).__module__.partition(".")[0] == "pandas"
 
@@ -562,7 +563,7 @@ def _row_keys(table: Tensor) -> Tensor:
         np.random.default_rng(0).integers(-(2**63), 2**63, table.shape[1])
     )
     pieces = [
-        # Adding 0 turns -0 into 0.
+        # Add 0, which turns -0 into 0, because the two have different bits.
         ((piece.float() + 0.0).view(torch.int32) * factors).sum(dim=1)
         for piece in table.split(max(1, CHUNK // table.shape[1]))
     ]
@@ -604,7 +605,7 @@ def split_rows(
 def checked_logits(
     logits: Any, labels: Any, kind: str = "logits", *, name: str = ""
 ) -> Rows:
-    """A user's logits and labels as tensors, checked.
+    """Check a user's logits and labels, and return them as tensors.
 
     Args:
         logits: Logits or probabilities, shape (n, classes), (n,) or (n, 1).
@@ -709,7 +710,7 @@ def check_exact_labels(labels: Any, name: str = "labels") -> None:
 def class_numbers(
     labels: NDArray[Any], scores: Sequence[int], name: str = "labels"
 ) -> Tensor:
-    """Labels as int64, (n,).
+    """The user's labels as class numbers, (n,) int64.
 
     Args:
         labels: Whole numbers (n,) or (n, 1), or one-hot rows (n, classes). An array of
@@ -746,11 +747,11 @@ def class_numbers(
 
 
 def whole_numbers(values: NDArray[Any], name: str) -> Tensor:
-    """Numbers as int64; ValueError if they are not whole."""
+    """The numbers `values` as int64; ValueError if one is not whole."""
     if values.dtype.kind not in "fiub":
         example = values.flat[0] if values.size else "nothing"
         if isinstance(example, str):
-            example = str(example)  # NumPy's text would show its type.
+            example = str(example)  # The repr of NumPy's text type shows the type.
         kind = " (object)" if values.dtype.kind == "O" else ""
         remedy = "Number the classes from 0, in the order of the scores' columns."
         if _hold_integers(values):
@@ -770,7 +771,7 @@ def whole_numbers(values: NDArray[Any], name: str) -> Tensor:
 
 
 def _hold_integers(values: NDArray[Any]) -> bool:
-    """Whether an array of objects or texts holds only whole numbers."""
+    """Whether `values`, an array of objects or texts, holds only whole numbers."""
     if values.dtype.kind not in "OSU":
         return False
     try:
@@ -782,10 +783,10 @@ def _hold_integers(values: NDArray[Any]) -> bool:
 def _refuse_void_labels(
     labels: Tensor, classes: int, given: NDArray[Any], name: str
 ) -> None:
-    """Refuse some labels outside [0, classes), with a remedy for the likely cause.
+    """Refuse labels outside [0, classes) whose likely cause is known, with a remedy.
 
-    The causes are a mark for rows without a class, -1 for the first of two classes, and
-    numbers that did not fit their dtype.
+    The causes are a label that marks rows without a class, -1 for the first of two
+    classes, and numbers that did not fit their dtype.
 
     Args:
         labels: Shape (n,), int64.
@@ -830,12 +831,12 @@ def _score_table(values: NDArray[Any], name: str) -> NDArray[Any]:
         )
     if values.ndim == 1 and values.dtype.kind in "iu":
         raise _decisions(name)
-    # float32 holds every float16.
+    # A float16 table becomes float32, which represents every float16.
     narrow = values.dtype in (np.float16, np.float32)
     dtype = np.float32 if narrow else np.float64
     # torch requires contiguous rows, and warns about read-only arrays.
     table = np.require(values.reshape(len(values), -1), dtype, ["C", "W"])
-    # The maximum of a row is NaN or inf if one of its numbers is.
+    # Check only each row's maximum: it is NaN or inf if one of the numbers is.
     largest = table.max(axis=1)
     wrong = np.flatnonzero(np.isnan(largest) | np.isposinf(largest))
     if len(wrong):
@@ -862,7 +863,7 @@ def _refuse_swapped(values: NDArray[Any], labels: NDArray[Any], name: str) -> No
 
 
 def _refuse_flattened(values: NDArray[Any], labels: NDArray[Any], name: str) -> None:
-    """Refuse scores of several classes in one dimension."""
+    """Refuse a table of scores that has been flattened to one dimension."""
     if values.ndim != 1 or labels.ndim != 1 or len(labels) < 2:
         return
     each, rest = divmod(len(values), len(labels))
@@ -880,7 +881,8 @@ def _refuse_decisions(values: NDArray[Any], name: str) -> None:
         whole = bool((values == np.floor(values)).all())
         if whole and len(values) >= FEW_ROWS:
             raise _decisions(name)
-    # If the first row has other numbers, the rest of a large table need not be read.
+    # Look at the first row first: if it has numbers other than 0 and 1, the rest of a
+    # large table need not be read.
     elif np.isin(values[0], (0, 1)).all() and np.isin(values, (0, 1)).all():
         raise _decisions(name)
 
@@ -922,8 +924,9 @@ def _refuse_label_zeros(
             "Save them with all digits.",
         )
     if len(zeros) <= max(1, MOST_ZEROS * len(values)):
-        # Probabilities that underflow have neighbours close to the smallest number.
-        # Votes, and numbers with a fixed number of decimals, have none.
+        # Where probabilities underflow to 0, other probabilities are close to the
+        # smallest number of the dtype. Where they are 0 because they are votes, or were
+        # rounded to a fixed number of decimals, none are.
         groups = [(values, least[0])]
         if len(least) > 1:
             groups = [(values[:, each], least[each]) for each in set(columns[zeros])]
@@ -938,7 +941,10 @@ def _refuse_label_zeros(
 
 
 def _least_probs(probs: Any, *, single: bool) -> NDArray[np.float64]:
-    """The number that replaces a probability of 0: the smallest of its dtype.
+    """The number that replaces a probability of 0, by column.
+
+    It is the smallest positive number of the dtype, or for 1 - p the largest number
+    that rounding hides.
 
     Args:
         probs: The user's probabilities.
@@ -949,7 +955,7 @@ def _least_probs(probs: Any, *, single: bool) -> NDArray[np.float64]:
         Shape (1,), or (2,) for a single column.
     """
     if isinstance(probs, Tensor) and probs.dtype.itemsize < 8:
-        # Tensors have dtypes that NumPy lacks.
+        # Ask torch for the limits, because tensors have dtypes that NumPy lacks.
         dtype = probs.dtype if probs.is_floating_point() else torch.float64
         limits = torch.finfo(dtype)
         tiny, eps = limits.tiny * limits.eps, limits.eps
@@ -960,22 +966,22 @@ def _least_probs(probs: Any, *, single: bool) -> NDArray[np.float64]:
             narrow = np.dtype(np.float32 if _were_float32(array) else np.float64)
         tiny = float(np.finfo(narrow).smallest_subnormal)
         eps = float(np.finfo(narrow).eps)
-    # Below 1, numbers are eps / 2 apart.
+    # Just below 1, numbers are eps / 2 apart, so those above 1 - eps / 4 round to 1.
     return np.array([eps / 4, tiny] if single else [tiny])
 
 
 def _were_float32(array: NDArray[Any]) -> bool:
-    """Whether float32 represents all numbers, and so may have rounded some to 0."""
+    """Whether all numbers in `array` fit float32, which may have rounded some to 0."""
     with np.errstate(over="ignore"):
         return all(
             bool((piece == piece.astype(np.float32)).all())
-            # The first row decides for most tables.
+            # For most tables, the first row already gives the answer.
             for piece in (array[:1], array)
         )
 
 
 def _prob_table(values: NDArray[Any], name: str) -> NDArray[np.float64]:
-    """A float64 copy of probabilities, (n, classes); input (n, 1) is for class 1."""
+    """The probabilities `values` in float64, (n, classes); (n, 1) is for class 1."""
     exact = values.astype(np.float64)
     if exact.shape[1] == 1:
         exact = np.hstack([1 - exact, exact])

@@ -85,16 +85,17 @@ ROWS = (
     ("Classwise-ECE (%)", "classwise_calibration_error", 100),
 )
 ECE = "expected_calibration_error"
-# Number of logits up to which one thread is as fast as several.
+# The number of logits up to which one thread is as fast as several threads.
 SMALL = 100_000
-# With at most this many classes the top-5 accuracy is 1.
+# The top-5 accuracy counts this many classes. With no more classes in all, it is 1.
 TOP = 5
 
 
 class ScaledLogits(Mapping[str, Tensor]):
-    """Logits (n, classes) by arm, divided by its temperature on access, in float64.
+    """Logits (n, classes) by arm, in float64, divided by the arm's temperature.
 
-    A language model's logits are too large to keep a copy for every arm.
+    The division happens on access, because a language model's logits are too large to
+    keep a copy for every arm.
     """
 
     def __init__(self, logits: Tensor, temperatures: dict[str, float]) -> None:
@@ -140,7 +141,7 @@ class CalibrationReport:
         return float(self.data["temperature"]["nll"]["temperature"])
 
     def to_frame(self) -> pd.DataFrame:
-        """A row per metric: each arm's value, low and high, in fractions and nats."""
+        """A data frame with a row per metric and each arm's value, low and high."""
         import pandas as pd
 
         columns = {}
@@ -176,7 +177,7 @@ class CalibrationReport:
     def html(
         self, title: str = "a classifier", sources: dict[str, Any] | None = None
     ) -> str:
-        """The report as one self-contained HTML page."""
+        """The report as one self-contained HTML page, with the heading `title`."""
         from jinja2 import Environment, PackageLoader, StrictUndefined
 
         loader = PackageLoader("softmax_temperature.tools")
@@ -192,7 +193,7 @@ class CalibrationReport:
     _repr_html_ = html
 
     def heading(self, arm: str) -> str:
-        """Heading of an arm's column."""
+        """The heading of the column of `arm`."""
         if arm == "before":
             return "before scaling"
         fit = self.data["temperature"][arm]
@@ -221,7 +222,7 @@ class CalibrationReport:
         )
 
     def cells(self) -> list[tuple[str, list[tuple[str, str]]]]:
-        """Label of each metric, with value and interval of each arm as text."""
+        """Each metric's label, with the value and interval of each arm as text."""
         few_classes = self.data["metrics"]["before"]["classes"] <= TOP
         return [
             (label, [self._cell(arm, key, scale) for arm in self.logits])
@@ -230,7 +231,7 @@ class CalibrationReport:
         ]
 
     def _cell(self, arm: str, key: str, scale: int) -> tuple[str, str]:
-        """The value and the interval of an arm's metric as text; "" without one."""
+        """The value and the interval of a metric as text; "" if there is none."""
         metrics = self.data["metrics"][arm]
         decimals = 2 if scale == 100 else 4
         value, *bounds = (
@@ -282,9 +283,10 @@ def calibrate(
             or maps, shape (n, height, width).
         kind: "logits", or "probs" for probabilities, whose logarithms serve as logits.
         validation: Logits and labels to fit the temperature on.
-        fit_on: Used without validation rows: "half" fits on a random half of the rows
-            (of the images, if pixels are classified) and reports on the other; "all"
-            fits and reports on all rows, which makes the calibration look too good.
+        fit_on: The rows to fit on if there are no validation rows. "half" fits on a
+            random half of the rows (of the images, if pixels are classified) and
+            reports on the other half; "all" fits and reports on all rows, which makes
+            the calibration look too good.
         bins: Number of bins of every binned metric and of the diagram.
         bootstrap: Number of resamples for the 90 % intervals, at least 19; 0 for no
             intervals.
@@ -345,7 +347,7 @@ def calibrate(
 
 
 def _check_validation(validation: Any, fit_on: str) -> None:
-    """Refuse validation rows that are not a pair, or that `fit_on` excludes."""
+    """Refuse `validation` if it is not a pair, or if `fit_on` is "all"."""
     if not isinstance(validation, tuple | list) or len(validation) != 2:
         raise ArgumentError(
             f"validation must be (logits, labels), got {type(validation).__name__}",
@@ -439,7 +441,8 @@ def calibrate_files(
         if path
     }
     with user_data(output, "Choose another place."), warnings.catch_warnings():
-        # A file's name may have characters that the font lacks, such as Chinese ones.
+        # The file's name, which the figure shows, may have characters that the font
+        # lacks, such as Chinese ones.
         warnings.filterwarnings("ignore", message="Glyph .* missing from font")
         write_json(output / "report.json", report.data | {"sources": sources})
         diagram = encoded_untrimmed(report.plot(title=_shown_name(logits)))
@@ -452,12 +455,12 @@ def calibrate_files(
 
 
 def _shown_name(path: Path) -> str:
-    """The name of a file as text; bytes that are not UTF-8 are escaped."""
+    """The file name of `path` as text, with bytes that are not UTF-8 escaped."""
     return os.fsencode(path.name).decode(errors="backslashreplace")
 
 
 def _check_places(output: Path, html: Path | None, inputs: Sequence[Path]) -> None:
-    """Refuse a file as the folder, places below a file, and a page over an input."""
+    """Refuse `output` or `html` if unwritable, and a page that replaces an input."""
     for place, name in ((output, "--output"), (html, "--html")):
         if place is None:
             continue
@@ -481,9 +484,9 @@ def _check_places(output: Path, html: Path | None, inputs: Sequence[Path]) -> No
 
 @contextmanager
 def _threads_for(numbers: int) -> Iterator[None]:
-    """Use one thread if there are few numbers.
+    """Use one thread in the block if there are few `numbers`.
 
-    Starting more threads would cost more time than it saves.
+    Otherwise starting more threads would cost more time than it saves.
     """
     threads = torch.get_num_threads()
     if numbers < SMALL:
@@ -497,7 +500,7 @@ def _threads_for(numbers: int) -> Iterator[None]:
 def _rows(
     arrays: tuple[Any, Any], kind: Kind, ignore_index: int, *, name: str = ""
 ) -> Rows:
-    """Checked logits and classes of the rows or pixels that have a class."""
+    """The logits and classes of the rows or pixels that have a class, checked."""
     values, classes = labelled_rows(*arrays, ignore_index, name=name)
     rows = checked_logits(values, classes, kind, name=name)
     check_no_copies(*rows, f"{name}{kind}")
@@ -551,13 +554,13 @@ def _halves(
             images = images[labelled]
             maps = maps[labelled]
     if images.ndim > 2 and len(images) > 1:
-        # The pixels of an image are correlated, so each image is in one half only.
+        # The pixels of an image are correlated, so put each image into one half only.
         half = random_holdout(np.zeros(len(images), np.int64), 0.5, generator)
         fitted = _rows((images[~half], maps[~half]), kind, ignore_index)
         reported = _rows((images[half], maps[half]), kind, ignore_index)
         return fitted, reported
-    # Do not name the rows here, so that they are freed on return: a language model's
-    # rows are large.
+    # Do not assign the rows to a name, so that they are freed before the return: a
+    # language model's rows are large.
     return split_rows(_rows((logits, labels), kind, ignore_index), 0.5, generator)
 
 
@@ -603,7 +606,7 @@ def _report(
     )
     data["advice"] = "scale" if scale else "leave"
     if fit["high"] == math.inf:
-        # JSON has no infinity.
+        # Write null instead, because JSON has no infinity.
         fit["high"] = None
     return CalibrationReport(data, arms, labels)
 

@@ -55,7 +55,7 @@ DATA = (
 NO_VALIDATION = "it needs validation rows (--validation)"
 EPOCHS = 300
 LR = 3.0
-# Typer does not export the base class of its usage errors.
+# The base class of Typer's usage errors, which Typer does not export.
 UsageError: Any = typer.BadParameter.__base__
 app = typer.Typer(
     no_args_is_help=True,
@@ -82,10 +82,10 @@ OtherLabels = Annotated[
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Import with the garbage collector off, because there is no garbage.
+    """Turn the garbage collector off in the block, for imports, which leave no garbage.
 
-    The collector would scan all objects of torch repeatedly, which takes a quarter of
-    the import's time.
+    Otherwise the collector would scan all objects of torch repeatedly, which takes a
+    quarter of the import's time.
     """
     gc.disable()
     try:
@@ -102,7 +102,7 @@ def _version(wanted: bool) -> None:
 
 
 def _profiles() -> str:
-    """Help for the argument of `profile`, with the names of the profiles."""
+    """The help text for the argument of `profile`, which lists the profiles."""
     stems = {path.stem for path in Path("profiles").glob("*.yaml")}
     profiles = sorted(stems - {"defaults"})
     if not profiles:
@@ -198,8 +198,8 @@ def calibrate(
         from softmax_temperature.tools.arrays import SAMPLE
         from softmax_temperature.tools.calibrate import calibrate_files
     # On exit Python collects garbage once more, which takes a third of the time of
-    # importing torch. This command skips it. The other commands do not, because some
-    # use libraries that complain about objects that are left at exit.
+    # importing torch. This command skips that collection. The other commands do not,
+    # because some of them use libraries that complain about objects left at exit.
     atexit.register(gc.freeze)
 
     settings: dict[str, Any] = {
@@ -339,7 +339,7 @@ def _refuse_unused_by_suggest(
 
 
 def _read_heuristic(path: Path | None) -> Any:
-    """The heuristic in a file, or None if no file is given."""
+    """The heuristic in the file `path`, or None if `path` is None."""
     from pydantic import ValidationError
 
     from softmax_temperature.heuristic.ridge import RidgeHeuristic
@@ -358,7 +358,7 @@ def _read_heuristic(path: Path | None) -> Any:
 
 
 def _rows_of_images(folder: Path, backbone: str | None, **options: Any) -> Any:
-    """Embeddings and labels of an image folder."""
+    """The embeddings and labels of the images in `folder`, for `suggest`."""
     if backbone is None:
         raise InputError(
             "is missing",
@@ -496,8 +496,8 @@ def verify(as_json: Json = False) -> None:
     """Compare artifacts with their manifests."""
     from softmax_temperature.tools import project
 
-    # In another folder there are no artifacts, so the check would pass without having
-    # checked anything.
+    # Refuse any other folder: it has no artifacts, so the check would pass without
+    # having checked anything.
     if not Path("dvc.yaml").is_file():
         raise InputError(
             "no such file",
@@ -558,7 +558,8 @@ def main() -> None:
     except UsageError as error:
         line = error.format_message()
         if "\n" in line:
-            # Without arguments, typer raises the help as an error.
+            # The command was called without arguments: typer raises the help as an
+            # error.
             error.show()
             sys.exit(error.exit_code)
         line = line.replace("Value error, ", "")

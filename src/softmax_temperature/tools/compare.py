@@ -35,7 +35,7 @@ class Difference:
     """Two numbers that differ.
 
     Attributes:
-        where: File and position in it.
+        where: The file, and the position of the numbers in it.
         first: The number in the first state.
         second: The number in the second state.
     """
@@ -81,7 +81,7 @@ class Comparison:
 
     @property
     def reproduced(self) -> bool:
-        """Whether all verdicts, texts and files match and numbers agree."""
+        """Whether all verdicts, texts and files match, and all numbers agree."""
         agree = self.largest is None or self.largest.relative <= CLOSE
         return agree and not (self.verdicts or self.texts or self.missing)
 
@@ -160,7 +160,7 @@ def compare_studies(first: str, second: str) -> Comparison:
 
 
 def compare(first: Files, second: Files) -> Comparison:
-    """Compare two sets of files, by their names."""
+    """Compare each file in `first` with the file of the same name in `second`."""
     names = sorted({*first, *second})
     result = Comparison(files=len(names), processors=_other_processors(first, second))
     for name in names:
@@ -191,7 +191,7 @@ def _processors(files: Files) -> str:
 
 
 def _kind(machine: Mapping[str, str | None]) -> str:
-    """What rounds: the accelerator, or the processor and its instruction set.
+    """The hardware that rounds: an accelerator, or a processor and its instructions.
 
     Libraries choose their kernels by both, so equal instruction sets do not suffice.
     """
@@ -233,7 +233,7 @@ def _is_about_time(name: PurePosixPath) -> bool:
 
 
 def _depends_on_bits(name: PurePosixPath, place: str) -> bool:
-    """Whether a text is a digest of results, which changes with their last bits.
+    """Whether the text at `place` is a digest, which depends on results' last bits.
 
     The results themselves are compared as numbers, in the other files.
     """
@@ -253,7 +253,7 @@ def _changed_verdicts(
 
 
 def _values(name: PurePosixPath, content: bytes) -> Iterator[tuple[str, Value]]:
-    """The values in a file by position; none for the file of times and machines."""
+    """Yield a file's values with their positions; none for times and machines."""
     if _is_about_time(name):
         return
     text = content.decode("utf-8")
@@ -325,7 +325,7 @@ def _content(tar: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:
 
 
 def _ignored(folder: Path) -> set[PurePosixPath]:
-    """Files that Git ignores, such as the report; they are in no commit."""
+    """The files in `folder` that Git ignores, such as the report."""
     listed = _git(
         "ls-files",
         "-z",

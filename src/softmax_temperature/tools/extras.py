@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from softmax_temperature.params import Params, read_params
 from softmax_temperature.tools.programs import PARAMS, ParamsFile, run_program
 
-# One package per extra. If the package is present, the extra is installed.
+# One package per extra. The extra is installed if this package is.
 PACKAGES = {"ray": "ray", "translation": "sacrebleu"}
 
 

@@ -33,13 +33,13 @@ _DAMAGED = (
     BadZipFile,
     SafetensorError,
 )
-# Words in errors about pickles: libraries advise users to unpickle anyway, with
-# allow_pickle or weights_only.
+# Words by which errors about pickles are recognised. Such an error advises users to
+# unpickle anyway, so its text is not shown.
 _PICKLED = ("allow_pickle", "weights_only")
 
 
 class DoubledColumn(Exception):
-    """A table has two columns with the same name."""
+    """Raised if a table has two columns with the same name."""
 
 
 def read_content(path: Path) -> Any:
@@ -67,7 +67,7 @@ def read_content(path: Path) -> Any:
         )
     try:
         with warnings.catch_warnings():
-            # Libraries warn about formats that are checked and refused afterwards.
+            # Libraries warn about contents that later checks refuse anyway.
             warnings.simplefilter("ignore")
             return read(path)
     except ImportError as error:  # Parquet needs pyarrow, which is optional.
@@ -109,7 +109,7 @@ def _pickled(path: Path) -> InputError:
 
 
 def read_csv(path: Path) -> pd.DataFrame:
-    """Read a csv file; its columns are numbered if the first line holds no names."""
+    """Read a csv file; if its first line holds no names, its columns are numbered."""
     import pandas as pd
 
     first = pd.read_csv(path, header=None, nrows=1, dtype=str, skipinitialspace=True)
@@ -123,7 +123,7 @@ def read_csv(path: Path) -> pd.DataFrame:
 
 
 def _refuse_doubled(cells: Sequence[Any]) -> None:
-    """Refuse duplicate column names, because pandas would rename the second."""
+    """Refuse duplicate names in `cells`; pandas would rename the second column."""
     names = [cell.strip() for cell in cells if isinstance(cell, str)]
     for place, name in enumerate(names):
         if name in names[:place]:
@@ -131,7 +131,7 @@ def _refuse_doubled(cells: Sequence[Any]) -> None:
 
 
 def counts(numbers: Sequence[int]) -> bool:
-    """Whether whole numbers, in any order, count up from 0 or 1 without a gap."""
+    """Whether `numbers`, when sorted, count up from 0 or 1 without a gap."""
     ordered = sorted(numbers)
     return ordered[0] in (0, 1) and ordered == list(
         range(ordered[0], ordered[0] + len(ordered))
@@ -139,7 +139,7 @@ def counts(numbers: Sequence[int]) -> bool:
 
 
 def _is_row_of_numbers(cells: Sequence[Any]) -> bool:
-    """Whether a first line holds data: numbers that do not just count the columns."""
+    """Whether the first line, `cells`, holds data and not names or column numbers."""
     try:
         [float(cell) for cell in cells]
     except ValueError:

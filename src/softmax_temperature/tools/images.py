@@ -120,7 +120,7 @@ def load(name: str, *, download: bool) -> LoadedBackbone:
 
 
 def _of_library(name: str, others: Sequence[str]) -> Backbone:
-    """Describe a timm or torchvision network that uses its library's weights."""
+    """The description of the network `name` with its library's own weights."""
     architectures = {
         "timm": timm.list_models(),
         "torchvision": models.list_models(module=models),
@@ -161,7 +161,7 @@ def _of_library(name: str, others: Sequence[str]) -> Backbone:
     try:
         network, _ = build_embedding_network(spec)
     except InputError:
-        # The embeddings of a network without a linear layer are its pooled features.
+        # The network has no linear layer, so its pooled features are the embeddings.
         spec = spec.model_copy(update={"tensor": "mean_features"})
         network, _ = build_embedding_network(spec)
     with torch.inference_mode():
@@ -170,13 +170,13 @@ def _of_library(name: str, others: Sequence[str]) -> Backbone:
 
 
 def _timm_weights(name: str) -> tuple[str, int]:
-    """The tag and image size of a timm network's weights."""
+    """The tag of the timm network's weights, and the image size that they expect."""
     config: Any = timm.get_pretrained_cfg(name)
     return str(config.tag), config.input_size[-1]
 
 
 def _torchvision_weights(architecture: str, tag: str) -> tuple[str, int]:
-    """The tag and image size of a torchvision network's weights."""
+    """The tag of torchvision's weights, and the image size that they expect."""
     weights = models.get_model_weights(architecture)
     chosen = weights[tag or weights.DEFAULT.name]
     return chosen.name, torchvision_preprocess(chosen).size

@@ -33,7 +33,7 @@ def input_digests(params: Params) -> dict[str, Digests]:
 
 
 def write_inputs(params: Params) -> list[str]:
-    """Write the digests, one file per program, and return the items that changed."""
+    """Write one file of digests per program, and return the items that changed."""
     changed = []
     for program, digests in input_digests(params).items():
         path = INPUTS / f"{program}.json"
@@ -60,6 +60,7 @@ def _shown(item: Item) -> str:
     except MissingInput:
         return MISSING
     except InputError as error:
-        # The cell that reads the files will report this error. When the files are
-        # repaired, this text changes, so that DVC runs the stage again.
+        # The cell that reads the files will report this error. Return the error's text
+        # as the digest: it changes when the files are repaired, so that DVC runs the
+        # stage again.
         return f"{error.where}: {error.what}"

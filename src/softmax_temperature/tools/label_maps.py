@@ -66,7 +66,7 @@ def check_map_labels(
 
 
 def _remedy(labels: tuple[int, ...], logits: tuple[int, ...]) -> str:
-    """Remedy for labels that are not one class per pixel."""
+    """What to do if labels of shape `labels` are not one class per pixel."""
     samples, middle, last = (*logits[:2], math.prod(logits[2:]))
     if len(logits) == 3 and labels == (samples * middle,) != (samples * last,):
         return f"Join the batches: logits.reshape(-1, {last})."

@@ -28,7 +28,7 @@ _PARENT = re.compile(r"^ +#(?: via)? +(?!via$)([\w.-]+)", re.MULTILINE)
 
 
 class Pin(NamedTuple):
-    """A package in the lock, the packages that need it, and its lines."""
+    """A package in the lock, with the packages that require it, and its lines."""
 
     name: str
     version: str
@@ -37,7 +37,7 @@ class Pin(NamedTuple):
 
 
 def read_pins(lock: str) -> list[Pin]:
-    """The packages of a lock file that uv wrote with hashes and annotations."""
+    """The pins in `lock`, the text of a lock file that uv wrote with annotations."""
     pins = []
     for text in re.findall(r"^[^\s#].*\n(?:[ ].*\n)*", lock, re.MULTILINE):
         pin = _PIN.match(text)
@@ -53,7 +53,7 @@ def read_pins(lock: str) -> list[Pin]:
 def needed(
     pins: Sequence[Pin], project: dict[str, Any], extras: Iterable[str]
 ) -> list[Pin]:
-    """The pins that the library, its build and some extras need, in their order."""
+    """The pins that the library, its build and `extras` need, in the lock's order."""
     about = project["project"]
     requirements = [*project["build-system"]["requires"], *about["dependencies"]]
     for extra in extras:
@@ -91,7 +91,7 @@ def _normal(name: str) -> str:
 
 
 def main(extras: Sequence[str]) -> None:
-    """Write the lines that the project needs with some extras to standard output."""
+    """Write the lines that the project needs with `extras` to standard output."""
     lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     pins = needed(read_pins(lock), project, extras)

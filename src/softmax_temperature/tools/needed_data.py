@@ -41,7 +41,7 @@ OPTIONAL = "optional"
 
 
 def download(item: Item, root: Path) -> None:
-    """Download a missing item, if a library or an address in the catalogue provides it.
+    """Download the missing `item`, if a library or an address in the catalogue has it.
 
     Raises:
         InputError: If the download fails.
@@ -132,7 +132,7 @@ def list_data(
     _, params = render_profile(profile)
     counts: Counter[str] = Counter()
     print(f"Profile {profile} reads from {params.data.root}:")
-    # List a source once, even if the profile prepares it in several ways.
+    # List each source once, even if the profile prepares it in several ways.
     items = {item.source: item for item in input_items(params)}
     for item in items.values():
         state, text = _state(item, params, try_download=try_download)
@@ -151,7 +151,7 @@ def list_data(
 
 
 def _state(item: Item, params: Params, *, try_download: bool) -> tuple[str, str]:
-    """The state of an item, and a description of it."""
+    """The state of `item`, and the text that describes the item in this state."""
     root = Path(params.data.root)
     try:
         if try_download:

@@ -33,14 +33,15 @@ class _KernelOfThisPython(AsyncKernelManager):
 
 
 def execute(source: Path, target: Path, parameters: Mapping[str, Any]) -> None:
-    """Execute a notebook and write it without run times.
+    """Execute the notebook `source`, and write it to `target` without run times.
 
     Raises:
         InputError: If a cell fails, or the kernel dies or is too slow; nothing is
             written.
     """
     notebook = _executed(source, parameters)
-    # papermill adds a cell with the actual values, so drop the cell of defaults.
+    # papermill adds a cell with the actual parameters, so drop the cell with their
+    # defaults.
     notebook.cells = [
         cell
         for cell in notebook.cells
@@ -49,7 +50,8 @@ def execute(source: Path, target: Path, parameters: Mapping[str, Any]) -> None:
     notebook.cells = without_empty_sections(notebook.cells)
     notebook.metadata.pop("papermill", None)
     notebook.metadata.get("language_info", {}).pop("version", None)
-    # Relative links must lead to the same files from the folder of the executed copy.
+    # Rewrite relative links, so that they lead to the same files from the folder of the
+    # executed copy.
     root = Path(os.path.relpath(source.parent.parent, target.parent)).as_posix()
     for number, cell in enumerate(notebook.cells):
         cell.id = f"cell-{number}"
@@ -84,7 +86,7 @@ def without_empty_sections(cells: Sequence[NotebookNode]) -> list[NotebookNode]:
 
 
 def _in_order(sections: list[list[NotebookNode]]) -> list[list[NotebookNode]]:
-    """The sections; if "main" is empty, "instead" is moved directly before it."""
+    """The sections, with "instead" moved directly before "main" if that is empty."""
     main = [section for section in sections if "main" in _tags(section[0])]
     instead = [section for section in sections if "instead" in _tags(section[0])]
     if not main or not instead or not _is_empty(main[0]):
@@ -95,7 +97,7 @@ def _in_order(sections: list[list[NotebookNode]]) -> list[list[NotebookNode]]:
 
 
 def _is_empty(section: Sequence[NotebookNode]) -> bool:
-    """Whether a section has code and none of it shows anything."""
+    """Whether `section` has code cells and none of them shows anything."""
     code = [cell for cell in section if cell.cell_type == "code"]
     return bool(code) and not any(map(_shows, code))
 
@@ -108,7 +110,7 @@ def _tags(cell: NotebookNode) -> list[str]:
 def _begun(
     cells: Sequence[NotebookNode], begins: Callable[[NotebookNode], bool]
 ) -> list[list[NotebookNode]]:
-    """Group the cells; every cell for which `begins` is true begins a group."""
+    """The cells in groups; each cell for which `begins` is true begins a group."""
     groups: list[list[NotebookNode]] = []
     for cell in cells:
         if begins(cell) or not groups:
@@ -126,7 +128,7 @@ def _is_heading(cell: NotebookNode) -> bool:
 
 
 def _shows(cell: NotebookNode) -> bool:
-    """Whether a code cell has an output or is needed by other cells."""
+    """Whether the code cell has an output, or other cells need it."""
     if cell.cell_type != "code":
         return False
     tags = _tags(cell)
@@ -134,7 +136,7 @@ def _shows(cell: NotebookNode) -> bool:
 
 
 def write_notice(source: Path, target: Path, text: str) -> None:
-    """Write a notebook of a title, taken from `source`, and a text; delete figures."""
+    """Write only the title of `source` and `text`, and empty the folder of figures."""
     title = nbformat.read(source, as_version=4).cells[0].source
     cells = [new_markdown_cell(title), new_markdown_cell(text)]
     for number, cell in enumerate(cells):
@@ -145,9 +147,9 @@ def write_notice(source: Path, target: Path, text: str) -> None:
 
 
 def _executed(source: Path, parameters: Mapping[str, Any]) -> NotebookNode:
-    # Use an empty folder of settings, so that the user's own have no effect.
+    # Use an empty folder of settings, so that the user's own settings have no effect.
     with tempfile.TemporaryDirectory() as settings:
-        # The log would show the kernel's port and shutdown to readers.
+        # Silence the log, which would show readers the kernel's port and shutdown.
         options = [f"--ipython-dir={settings}", "--log-level=CRITICAL"]
         try:
             notebook: NotebookNode = papermill.execute_notebook(
@@ -175,7 +177,7 @@ def _executed(source: Path, parameters: Mapping[str, Any]) -> NotebookNode:
 
 
 def _reason(error: Exception) -> str:
-    """Name and value of the error in a cell, or the first line of any other error."""
+    """The name and value of a cell's error, or the first line of any other `error`."""
     if isinstance(error, papermill.PapermillExecutionError):
         return f"{error.ename}: {error.evalue}"
     return str(error).partition("\n")[0]

@@ -1,4 +1,4 @@
-"""Checks of commands' options. Libraries are imported late, so `--help` is quick."""
+"""Checks of commands' options. Imports are inside functions, so `--help` is quick."""
 
 import math
 from collections.abc import Mapping
@@ -15,12 +15,12 @@ MORE_RESAMPLES = "Give 1000 or more, or 0 for no intervals."
 
 
 def names(columns: str) -> list[str]:
-    """The names in a comma-separated option."""
+    """The names in the comma-separated option `columns`."""
     return [name.strip() for name in columns.split(",") if name.strip()]
 
 
 def refuse_unused(options: Mapping[str, object], reason: str) -> None:
-    """Refuse options that were given but would not be used."""
+    """Refuse the first of `options` that was given; `reason` says why it is unused."""
     unused = [
         name
         for name, value in options.items()
@@ -31,7 +31,7 @@ def refuse_unused(options: Mapping[str, object], reason: str) -> None:
 
 
 def checked_device(device: str) -> str:
-    """The device, or InputError if torch cannot use it."""
+    """Return `device`, or raise InputError if torch cannot use it."""
     import torch
 
     try:
@@ -46,7 +46,7 @@ def checked_device(device: str) -> str:
 
 
 def checked_bootstrap(resamples: int) -> int:
-    """The number of resamples, or InputError if they are too few for an interval."""
+    """Return `resamples`, or raise InputError if they are too few for an interval."""
     if 0 < resamples < FEWEST_RESAMPLES:
         raise InputError(
             TOO_FEW_RESAMPLES,
@@ -57,7 +57,7 @@ def checked_bootstrap(resamples: int) -> int:
 
 
 def checked_lr(lr: float) -> float:
-    """The learning rate, or InputError unless it is finite and positive."""
+    """Return `lr`, or raise InputError unless it is finite and positive."""
     if not 0 < lr < math.inf:
         raise InputError(
             "is not a valid learning rate",

@@ -90,10 +90,10 @@ def _draw_panels(grid: Sequence[Axes], results: Path) -> None:
 
 
 def _losses(axes: Axes, runs: Runs) -> None:
-    """Draw the calibration error of each loss, before and after scaling.
+    """Draw the calibration error of each loss, before and after temperature scaling.
 
-    The error is measured after the last epoch. Scaling uses the temperature with the
-    lowest error on validation data.
+    The error is measured after the last epoch. The temperature is the one with the
+    lowest calibration error on validation data.
     """
     printed = published("focal", "Table 1").query(
         "dataset == 'CIFAR-10' and model == 'ResNet-50'"
@@ -117,7 +117,7 @@ def _losses(axes: Axes, runs: Runs) -> None:
 def calibration(runs: Runs) -> dict[tuple[str, str], Quantity]:
     """The test ECE of finished runs, by scaling and loss.
 
-    The runs use the main recipe on CIFAR-10 or a part of it.
+    Only runs with the main recipe on CIFAR-10, or on a part of it, are included.
     """
     metrics = {
         BEFORE_SCALING: focal.ECE,
@@ -139,7 +139,7 @@ def calibration(runs: Runs) -> dict[tuple[str, str], Quantity]:
 def _rules(axes: Axes, runs: Runs) -> None:
     """Draw the accuracy that each rule loses compared with a full search.
 
-    Intervals are over data sets.
+    The intervals show the variation over data sets.
     """
     rules = runs.tables["rules"]
     lost = rules.groupby(["rule", "dataset"])["accuracy_lost"].mean()
@@ -155,7 +155,7 @@ def _rules(axes: Axes, runs: Runs) -> None:
 
 
 def _modes(axes: Axes, runs: Runs) -> None:
-    """Draw the accuracy that each mode of Cooling adds, as in the claims."""
+    """Draw the accuracy that each mode of Cooling adds, measured as in the claims."""
     parts = {}
     for mode in cooling.MODES:
         on_schedules = gain_on_each_schedule(mode).evidence(runs).parts
@@ -189,7 +189,8 @@ def _modes(axes: Axes, runs: Runs) -> None:
 def _inverse_temperatures(axes: Axes, runs: Runs) -> None:
     """Draw the test accuracy of each network by inverse temperature.
 
-    Each uses the learning rate with the best validation accuracy, and fresh seeds.
+    Each point has the learning rate with the best validation accuracy there, and fresh
+    seeds.
     """
     parts = accuracies(runs)
     networks = dict.fromkeys(network for network, _ in parts)
@@ -234,9 +235,9 @@ def accuracies(runs: Runs) -> dict[tuple[str, float], Quantity]:
 def _dots(
     axes: Axes, parts: Sequence[Quantity | None], shift: float, **look: Any
 ) -> None:
-    """Draw values with their 90 % intervals, in percent, one below the other.
+    """Draw `parts` with their 90 % intervals, in percent, one below the other.
 
-    A missing value is not drawn.
+    A part that is None is not drawn.
     """
     heights = []
     values = []

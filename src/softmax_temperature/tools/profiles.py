@@ -21,11 +21,11 @@ from softmax_temperature.runner.errors import InputError, nearest
 
 COMMENT_COLUMN = 37
 PROFILES = Path("profiles")
-# Line width for ruamel, and the indentation of a level.
+# The line width that ruamel is given, and the indentation of one level.
 _WIDTH = 78
 _INDENT = 2
-# Maximum number of dumps. The first ones may move a comment to the place where ruamel
-# reads it again; later ones leave it there.
+# Maximum number of dumps. The first dumps may move a comment to the place where ruamel
+# reads it again; later dumps leave the comment there.
 _MOST_DUMPS = 5
 DEFAULTS = "defaults"
 HEADING = (
@@ -87,7 +87,7 @@ def _as_yaml(parameters: CommentedMap) -> str:
     """
     _open(parameters)
     text = _dumped(parameters)
-    # Add an empty line before each section, including sections from an overlay.
+    # Add an empty line before each section, because a section from an overlay has none.
     text = re.sub(r"(?<!\n)\n(?=\w+:[^\n]*\n )", "\n\n", text)
     for _ in range(_MOST_DUMPS):
         loaded = YAML().load(text)
@@ -100,10 +100,11 @@ def _as_yaml(parameters: CommentedMap) -> str:
 
 
 def _open(mapping: CommentedMap, indent: int = 0) -> None:
-    """Write lists, and mappings too long for a line, on several lines.
+    """Set lists, and mappings too long for a line, to be written on several lines.
 
     DVC replaces all lists with plain lists, which ruamel writes on several lines unless
-    they are in braces; and ruamel would break a long line after any word.
+    they are in braces. A mapping must be short, because ruamel breaks a long line after
+    any word.
     """
     for key, value in mapping.items():
         if isinstance(value, CommentedSeq):
@@ -117,24 +118,26 @@ def _open(mapping: CommentedMap, indent: int = 0) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """A value with its lists as Python lists, at any depth."""
+    """`value` with all lists in it, at any depth, as Python lists."""
     if isinstance(value, list):
         return [_plain(part) for part in value]
     return value
 
 
 def _move_comment(mapping: CommentedMap, key: str) -> None:
-    """Move the comment after a value to its key."""
+    """Move the comment after the value of `key` to the key itself."""
     comment = _comment(mapping, key)
     if not comment.strip().partition("\n")[2]:
-        comment = comment.rstrip("\n")  # Empty lines would follow the key.
+        # Otherwise the blank lines after the comment would end up between the key and
+        # its value.
+        comment = comment.rstrip("\n")
     if comment:
         token = CommentToken(comment, CommentMark(COMMENT_COLUMN), None)
         mapping.ca.items[key][2] = token
 
 
 def _on_one_line(value: Any) -> str:
-    """A value as ruamel writes it in braces, without comments."""
+    """`value` as ruamel writes it in braces, without comments."""
     if isinstance(value, dict):
         parts = [f"{key}: {_on_one_line(part)}" for key, part in value.items()]
         return f"{{{', '.join(parts)}}}"
@@ -152,15 +155,15 @@ def _dumped(parameters: CommentedMap) -> str:
 
 
 def _overlay(base: CommentedMap, top: CommentedMap) -> None:
-    """Merge `top` into `base` with its comments; an empty mapping empties a section."""
+    """Merge `top` and its comments into `base`; an empty mapping empties a section."""
     for key, value in top.items():
         is_mapping = isinstance(value, CommentedMap)
         if is_mapping and value and isinstance(base.get(key), CommentedMap):
             _overlay(base[key], value)
             _replace_comment(base, top, key)
             continue
-        # ruamel stores the empty lines and headings of the next key after the comment
-        # of this one.
+        # Keep the lines below the comment: ruamel stores the empty lines and headings
+        # that precede the next key with the comment of this key.
         below = "\n" + _comment(base, key).partition("\n")[2]
         base[key] = copy.deepcopy(value)
         base.ca.items.pop(key, None)
@@ -174,7 +177,7 @@ def _overlay(base: CommentedMap, top: CommentedMap) -> None:
 
 
 def _replace_comment(base: CommentedMap, top: CommentedMap, key: str) -> None:
-    """Give a merged mapping the profile's comment, if the profile has one."""
+    """Give the mapping at `key` in `base` the comment that `top` has, if any."""
     comment = _comment(top, key).partition("\n")[0]
     if comment.strip():
         below = _comment(base, key).partition("\n")[2]
@@ -183,6 +186,6 @@ def _replace_comment(base: CommentedMap, top: CommentedMap, key: str) -> None:
 
 
 def _comment(mapping: CommentedMap, key: str) -> str:
-    """The comment that ruamel stores after the value of a key, or an empty text."""
+    """The comment that ruamel stores after the value of `key`, or an empty text."""
     token = mapping.ca.items.get(key, [None] * 4)[2]
     return "" if token is None else str(token.value)

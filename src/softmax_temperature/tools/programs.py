@@ -36,11 +36,12 @@ Only = Annotated[
 def stage_program(
     program: str, description: str | None, arguments: Sequence[str] | None = None
 ) -> int:
-    """Run the cells of a program's stages, and return the exit code."""
+    """Run the cells of all stages of `program`, and return the exit code."""
     names = [entry.name for entry in REGISTRY if entry.program == program]
 
     def work(params: ParamsFile = PARAMS, only: Only = None) -> None:
-        # Torch takes seconds to import, and `--help` must not wait for it.
+        # Imported here because torch takes seconds to import, and `--help` must not
+        # wait for it.
         from softmax_temperature.runner.cells import run_cells
         from softmax_temperature.stages.inputs import download_missing, without_missing
 
@@ -80,7 +81,7 @@ def run_program(
     def command(**options: Any) -> None:
         raise typer.Exit(exit_code(lambda: work(**options)))
 
-    # Do without rich, which takes a fifth of a second to import.
+    # Do not use rich, because its import takes a fifth of a second.
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
     app.command(help=description)(command)
     try:
@@ -91,7 +92,7 @@ def run_program(
 
 
 def require_choice(option: str, choice: str, choices: Collection[str]) -> None:
-    """Raise InputError unless the value of an option is one of its choices."""
+    """Raise InputError unless `choice`, the value of `option`, is in `choices`."""
     if choice not in choices:
         raise InputError(f"unknown name {choice!r}", option, nearest(choice, choices))
 
@@ -99,7 +100,7 @@ def require_choice(option: str, choice: str, choices: Collection[str]) -> None:
 def require_dependencies(program: str, cells: "Sequence[Cell]") -> None:
     """Raise InputError if dvc.yaml does not list a project module that cells use.
 
-    `dvc repro` would not notice changes in such a module.
+    Otherwise `dvc repro` would not notice changes in such a module.
     """
     from softmax_temperature.runner.fingerprint import project_files
 

@@ -1,4 +1,4 @@
-"""State of the project's folder: cells that `dvc repro` would run, damaged files."""
+"""The state of the project's folder: the cells that are to run, and damaged files."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -30,7 +30,7 @@ from softmax_temperature.runner.fingerprint import PACKAGE
 from softmax_temperature.stages import label, stages_of
 from softmax_temperature.stages.inputs import missing_lines, without_missing
 
-# Number of cells to run that a plan lists by name.
+# The number of cells that a plan lists by name, among those to run.
 NAMES_SHOWN = 5
 # Width of the column of stage names.
 NAME_WIDTH = 28
@@ -44,8 +44,8 @@ class StagePlan:
         stage: Name of the stage.
         cells: Number of its cells; None if it has none or they cannot be listed.
         to_run: Names of the cells that would run.
-        minutes_per_cell: Mean over its cells when the profile last ran; None if not
-            recorded.
+        minutes_per_cell: Mean minutes per cell when the profile last ran; None if no
+            run is recorded.
         unknown: Number of cells that would run and were not part of that run.
         note: The reason why the cells cannot be listed.
         gpu_hours: Estimate for all cells of the stage, from the parameters; None if
@@ -116,7 +116,7 @@ def plan(params: Params) -> list[StagePlan]:
 
 
 def _note(error: InputError, params: Params) -> str:
-    """The reason why a stage's cells cannot be listed, with a remedy if needed."""
+    """The reason why the cells cannot be listed, from `error`, with what to do."""
     if isinstance(error, NotDownloadedError) and params.data.download:
         return f"{error.where}: {error.what}; the run downloads them"
     return str(error)
@@ -137,10 +137,10 @@ def _require_package_of_this_folder() -> None:
 def _result(
     cell: Cell, stage: str, seed: int, results: dict[Path, Path | None]
 ) -> Path | None:
-    """The folder of a cell's result if it is up to date, otherwise None."""
+    """The folder of the result of `cell` if the cell need not run, otherwise None."""
     inputs = {}
     for name, path in cell.inputs.items():
-        # An input that no planned cell makes is read at its own path.
+        # If no planned cell makes the input, the input is read at its own path.
         result_of_input = results.get(path, path)
         if result_of_input is None:
             return None
@@ -156,7 +156,7 @@ def _result(
 
 
 def summary(plans: list[StagePlan], params: Params) -> str:
-    """The plan as text: missing items, then the stages, then the total."""
+    """The `plans` as text: the missing items, then the stages, then the total."""
     missing = missing_lines(params, to_come=True)
     lines = [f"not run: data missing: {line}" for line in missing]
     for stage in plans:
@@ -243,7 +243,7 @@ def verify() -> Verified:
         except ArtifactError as error:
             differences = [f"{error.where}: {error.what}"]
         if differences and WORK in folder.parents:
-            # Without the manifest, the cell runs again.
+            # Set the manifest aside, so that the cell runs again.
             set_aside(folder / MANIFEST)
         problems += differences
     checkpoints = sorted(find_files(WORK, CHECKPOINT))

@@ -22,9 +22,9 @@ from softmax_temperature.papers.shared.figures import (
 
 # Maximum width of a panel in inches, so that a single panel does not fill the page.
 MAX_PANEL_WIDTH = 3.4
-# Inches for the labels on the left.
+# Width of the labels on the left, in inches.
 AXIS_WIDTH = 0.6
-# Inches of height for titles, labels and the legend.
+# Height of titles, labels and the legend together, in inches.
 MARGINS = 1.8
 # Height of the lower row, as a fraction of the upper row.
 SHARE_HEIGHT = 0.4
@@ -36,7 +36,7 @@ Floats = NDArray[np.float64]
 def reliability_diagram(
     tables: Mapping[str, ReliabilityBins], *, title: str | None = None
 ) -> Figure:
-    """Reliability diagrams side by side, one per title.
+    """Draw the reliability diagrams of `tables` side by side, titled with their keys.
 
     The upper row shows each bin's accuracy, with Wilson's 90 % interval, and its gap to
     the bin's mean confidence. A gap above a bar is overconfidence, a gap inside it
@@ -71,7 +71,7 @@ def reliability_diagram(
         for axes in rows[:, 0]:
             handles, labels = axes.get_legend_handles_labels()
             entries += zip(handles, labels, strict=True)
-        # Bars come before lines in the legend.
+        # Put bars before lines in the legend.
         entries.sort(key=lambda entry: isinstance(entry[0], Line2D))
         figure.legend(
             *zip(*entries, strict=True),
@@ -97,7 +97,7 @@ def _reliability(upper: Axes, lower: Axes, table: ReliabilityBins) -> None:
     red = HUES[3]
     sky = HUES[9]
     upper.bar(height=accuracy, color=blue, edgecolor="white", label="accuracy", **place)
-    # Hatchings distinguish the two kinds of gap without colours.
+    # Hatch the two kinds of gap differently, so that they differ without colours, too.
     looks = (
         (1, "above", (*orange, 0.45), red, "/////"),
         (-1, "below", sky, blue, "\\\\\\\\\\"),
@@ -124,7 +124,7 @@ def _reliability(upper: Axes, lower: Axes, table: ReliabilityBins) -> None:
     filled = (table.counts > 0).numpy()
     right = table.accuracy.numpy()[filled]
     low, high = _wilson(right, table.counts.numpy()[filled])
-    # Rounding may make the distance to an interval's end slightly negative.
+    # Clip at 0, because rounding may make the distance to an end slightly negative.
     reach = 100 * np.stack([right - low, high - right]).clip(min=0)
     look = {
         "fmt": "none",
@@ -149,7 +149,8 @@ def _reliability(upper: Axes, lower: Axes, table: ReliabilityBins) -> None:
 def _wilson(shares: Floats, counts: NDArray[Any]) -> tuple[Floats, Floats]:
     """Wilson's interval at `LEVEL` for shares of `counts` samples.
 
-    scipy.stats has it too, but its import takes longer than the whole report.
+    scipy.stats also has this interval, but its import takes longer than the whole
+    report.
     """
     quantile = NormalDist().inv_cdf((1 + LEVEL) / 2)
     squared = quantile**2 / counts

@@ -47,8 +47,8 @@ from softmax_temperature.tools.arrays import (
 from softmax_temperature.tools.label_maps import IGNORE_INDEX, labelled_rows
 from softmax_temperature.tools.tables import numbered_key
 
-# Masked classes have infinite logits, which scikit-learn would refuse. `_check_values`
-# checks the values instead.
+# scikit-learn would refuse masked classes, whose logits are infinite, so its check of
+# values is off; `_check_values` checks them instead.
 ARRAYS: dict[str, Any] = {
     "dtype": [np.float64, np.float32],
     "allow_nd": True,
@@ -56,7 +56,7 @@ ARRAYS: dict[str, Any] = {
 }
 
 
-# scikit-learn ships no annotations.
+# scikit-learn ships no annotations, so mypy does not know these base classes.
 class TemperatureScaler(
     ClassifierMixin,  # type: ignore[misc]
     OneToOneFeatureMixin,  # type: ignore[misc]
@@ -131,7 +131,7 @@ class TemperatureScaler(
         else:
             X, y = self._validated(X, y)  # noqa: N806
         logits, labels = labelled_rows(X, y, void)
-        # A single column is the logit of class 1 of two classes.
+        # If there is a single column, it is the logit of class 1 of two classes.
         self.classes_ = np.arange(max(2, self.n_features_in_))
         if not as_columns and not _are_columns(labels, len(self.classes_)):
             self.classes_, labels = _numbered(labels, len(self.classes_))
@@ -153,7 +153,7 @@ class TemperatureScaler(
         return self
 
     def transform(self, X: Any) -> Any:  # noqa: N803
-        """Logits divided by the temperature, in the shape of X."""
+        """The logits X divided by the temperature, in the same shape."""
         return self._checked(X) / self.temperature_
 
     def predict_proba(self, X: Any) -> Any:  # noqa: N803
@@ -163,17 +163,17 @@ class TemperatureScaler(
         return probs if isinstance(X, Tensor) else probs.numpy()
 
     def predict(self, X: Any) -> Any:  # noqa: N803
-        """Label of the largest logit, shape (n,) or (n, height, width).
+        """The label with the largest logit, shape (n,) or (n, height, width).
 
-        For a tensor it is the column index.
+        If X is a tensor, the column index is returned instead of the label.
         """
         columns = self._scaled_columns(X).argmax(1)
         return columns if isinstance(X, Tensor) else self.classes_[columns.numpy()]
 
     def wrap(self, network: nn.Module) -> "TemperatureScaled":
-        """A network that divides the given network's logits by the temperature.
+        """A network that divides the logits of `network` by the temperature.
 
-        The temperature is part of its `state_dict`.
+        The temperature is part of the new network's `state_dict`.
 
         Raises:
             TypeError: If `network` is not a torch module.
@@ -190,7 +190,7 @@ class TemperatureScaler(
         )
 
     def _validated(self, logits: Any, labels: Any) -> tuple[Any, Any]:
-        """The arrays to fit on, after scikit-learn's checks and ours."""
+        """`logits` and `labels` as arrays, after scikit-learn's checks and ours."""
         if getattr(logits, "ndim", 2) > 2:
             logits = validate_data(self, logits, **ARRAYS)
             _check_values(logits)
@@ -223,7 +223,7 @@ class TemperatureScaler(
         return logits
 
     def _scaled_columns(self, logits: Any) -> Tensor:
-        """Scaled logits with one column per class."""
+        """The logits divided by the temperature, with one column per class."""
         scaled = torch.as_tensor(self._checked(logits) / self.temperature_)
         if scaled.shape[1] == 1:
             scaled = torch.cat([torch.zeros_like(scaled), scaled], 1)
@@ -257,7 +257,7 @@ def _check_real(values: Any, name: str) -> None:
     dtype = getattr(values, "dtype", None)
     is_complex = getattr(dtype, "is_complex", getattr(dtype, "kind", "") == "c")
     if is_complex:
-        # scikit-learn's estimator checks look for the first three words.
+        # scikit-learn's estimator checks look for these first four words.
         raise ArgumentError(
             f"Complex data not supported: {name} must hold real numbers, got {dtype} "
             f"of shape {tuple(values.shape)}",
@@ -279,7 +279,7 @@ def _check_two_dimensions(values: Any) -> None:
 
 
 def _check_values(logits: Any) -> None:
-    """Refuse NaN, inf, and rows in which every class is masked."""
+    """Refuse logits with NaN or inf, or with a row in which every class is masked."""
     # The product is a copy, because torch warns about read-only arrays.
     if not all_finite(torch.as_tensor(logits * 1).amax(1)):
         raise ValueError(
@@ -289,7 +289,7 @@ def _check_values(logits: Any) -> None:
 
 
 def _are_columns(labels: NDArray[Any], columns: int) -> bool:
-    """Whether labels are column indices or one-hot."""
+    """Whether `labels` are one-hot, or indices of the `columns`."""
     if labels.ndim == 2 and labels.shape[1] == columns:
         return True
     if labels.dtype.kind not in "iufb":
@@ -298,10 +298,10 @@ def _are_columns(labels: NDArray[Any], columns: int) -> bool:
 
 
 def _numbered(labels: NDArray[Any], columns: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Sorted labels, one per column, and the column of each row's label.
+    """The sorted labels, one per column, and the column of each row's label.
 
-    Numbers with gaps are refused, except -1 and 1: one of the numbers may mean "no
-    class", as 255 often does.
+    Numbers with gaps are refused, except -1 and 1, because one of the numbers may mean
+    "no class", as 255 often does.
     """
     classes, numbers = np.unique(labels, return_inverse=True)
     gaps = classes.dtype.kind in "iuf" and (np.diff(classes) != 1).any()
@@ -318,7 +318,7 @@ def _numbered(labels: NDArray[Any], columns: int) -> tuple[NDArray[Any], NDArray
 def _check_columns_of_labels(
     columns: Sequence[str] | None, classes: NDArray[Any]
 ) -> None:
-    """Refuse columns that are named after the labels and are in another order."""
+    """Refuse columns that are named after the labels, but in another order."""
     names = [str(label) for label in classes]
     if columns is not None and are_reordered(columns, names):
         raise ArgumentError(
@@ -334,10 +334,10 @@ def _check_sorted_names(
     classes: NDArray[Any],
     categories: Sequence[Any],
 ) -> None:
-    """Refuse names whose sorted order is not that of the columns.
+    """Refuse labels that are names whose sorted order is not that of the columns.
 
-    The other orders that users may have are those of the numbers in the names ("2"
-    before "10") and of the categories of a pandas series.
+    Users may have ordered the columns by the numbers in the names ("2" before "10"), or
+    by the categories of a pandas series.
     """
     if isinstance(classes[0], str):
         for order in (sorted(classes, key=numbered_key), categories):
@@ -380,9 +380,9 @@ def _check_order(
 class TemperatureScaled(nn.Module):
     """A network whose logits are divided by a temperature, a scalar buffer.
 
-    The network takes the wrapped network's arguments. It raises ValueError if the
-    logits do not have as many classes as the logits that the temperature was fitted on;
-    the classes are the second or the last dimension.
+    The network takes the wrapped network's arguments. It raises ValueError if neither
+    the second nor the last dimension of the logits has as many classes as the logits on
+    which the temperature was fitted.
     """
 
     temperature: Tensor
@@ -398,7 +398,7 @@ class TemperatureScaled(nn.Module):
         self.network = network
         self._classes = classes
         check_positive(temperature, "temperature", torch.get_default_dtype())
-        # The first few outputs, and whether enough of them were checked.
+        # The rows of the first outputs, and whether enough rows were checked.
         self._first_rows: Tensor | None = None
         self._is_judged = False
         self.register_buffer("temperature", torch.tensor(float(temperature)))
@@ -419,7 +419,7 @@ class TemperatureScaled(nn.Module):
 
     def _check_classes(self, shape: tuple[int, ...]) -> None:
         """Refuse logits unless they have as many classes as those in `fit`."""
-        # A binary classifier may drop the dimension of its only logit.
+        # A binary classifier may drop the dimension of its only logit; accept that.
         squeezed = self._classes == 1 and len(shape) < 2
         known = self._classes is None or squeezed
         if not known and self._classes not in (*shape[1:2], *shape[-1:]):
@@ -430,7 +430,7 @@ class TemperatureScaled(nn.Module):
             )
 
     def _check_temperature(self) -> None:
-        """Refuse a temperature that a conversion to half precision has rounded off."""
+        """Refuse a temperature that does not fit its dtype, such as half precision."""
         limits = torch.finfo(self.temperature.dtype)
         if not limits.tiny <= self.temperature.item() <= limits.max:
             raise ArgumentError(

@@ -62,15 +62,17 @@ class Suggestion:
         inverse_temperature: The suggested value, which multiplies the cosines.
         rule: The rule used: "search" after a search, else "heuristic" or "best
             constant", whichever loses less in the study.
-        expected_loss: Mean loss over the data sets of the study, each left out of the
-            fit.
+        expected_loss: Mean loss over the pairs of the study that are on the same side
+            of the range as the given embeddings: inside or outside. Each pair's data
+            set is left out of the fit and of the range.
         inside: Whether all statistics lie in the range of the study; if not, the
             heuristic is not used.
         outside: Names of the statistics outside that range.
         rules: Inverse temperature by rule.
-        lost: Mean, 90th percentile and worst loss in the study, by rule.
+        lost: Mean, 90th percentile and worst loss over the same pairs, by rule.
         statistics: The 23 statistics of the paper.
-        study: Number of pairs and data sets in the study, as text.
+        study: Number of pairs and data sets in the study, and of the pairs that the
+            losses are of, as text.
         search: Results of the search: `plateau`, `best_accuracy` and `standard_error`
             (fractions), `test_rows`, `epochs`, and `lost`, the loss by rule on the
             user's data. None without a search.
@@ -107,12 +109,14 @@ class Suggestion:
         if self.rule == HEURISTIC:
             name = "the heuristic's"
         fitted_range = "inside the fitted range"
+        advice = ""
         if not self.inside:
+            advice = " A search may find a better value: try --verify."
             fitted_range = f"outside the fitted range ({', '.join(self.outside)})"
         return (
             f"{self.inverse_temperature:.3g}, {name}: expected to lose "
             f"{self.expected_loss:.1f} points of accuracy against the best one; "
-            f"{fitted_range}."
+            f"{fitted_range}.{advice}"
         )
 
     def _headline_of_search(self, search: dict[str, Any]) -> str:
@@ -154,7 +158,7 @@ def suggest_temperature(
         >>> from sklearn.datasets import load_digits
         >>> suggestion = suggest_temperature(*load_digits(return_X_y=True))
         >>> suggestion.inverse_temperature, round(suggestion.expected_loss, 1)
-        (30.0, 1.2)
+        (30.0, 1.8)
         >>> suggestion.inside, suggestion.outside
         (False, ('pca_50',))
     """
@@ -172,9 +176,9 @@ def suggest_temperature(
     if estimate.inside:
         values[HEURISTIC] = estimate.predicted
     values[CONSTANT] = heuristic.constant
-    means = {rule: heuristic.lost.get(rule, (math.nan,))[0] for rule in values}
+    lost, study = _losses(heuristic, inside=estimate.inside)
+    means = {rule: lost.get(rule, (math.nan,))[0] for rule in values}
     rule = min(values, key=means.__getitem__)
-    datasets = len(heuristic.datasets)
     return Suggestion(
         inverse_temperature=values[rule],
         rule=rule,
@@ -184,12 +188,28 @@ def suggest_temperature(
         rules={**values, SQUARE_ROOT: math.sqrt(statistics["dim"])},
         lost={
             name: tuple(POINTS * loss for loss in losses)
-            for name, losses in heuristic.lost.items()
+            for name, losses in lost.items()
         },
         statistics=statistics,
-        study=(
-            f"{heuristic.n_pairs} pairs of a backbone and one of {datasets} data sets"
-        ),
+        study=study,
+    )
+
+
+def _losses(
+    heuristic: RidgeHeuristic, *, inside: bool
+) -> tuple[dict[str, tuple[float, float, float]], str]:
+    """Losses by rule on the pairs inside or outside the range, and the study as text.
+
+    A heuristic without losses by range gives those of all pairs.
+    """
+    datasets = len(heuristic.datasets)
+    study = f"{heuristic.n_pairs} pairs of a backbone and one of {datasets} data sets"
+    side = heuristic.inside if inside else heuristic.outside
+    if side is None:
+        return heuristic.lost, study
+    where = "inside" if inside else "outside"
+    return side.lost, (
+        f"{study}; losses are of the {side.pairs} pairs {where} the range of the others"
     )
 
 

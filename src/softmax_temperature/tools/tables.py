@@ -54,7 +54,7 @@ SINGLE_NAMES: Mapping[str, Sequence[str]] = {
 NUMBERED = re.compile(r"(?P<prefix>.*?)(?P<number>\d+)")
 # `--columns` and data frames may also have text after the number: `class_0_logit`.
 NUMBER_INSIDE = re.compile(rf"{NUMBERED.pattern}(?P<suffix>\D*)")
-# Number of columns that a message lists.
+# The number of columns that a message names; further columns are counted.
 MOST_NAMED = 5
 
 
@@ -66,7 +66,7 @@ def arrays_of(
     required: Sequence[str],
     columns: Sequence[str] = (),
 ) -> dict[str, NDArray[Any]]:
-    """The matrix and the labels of a table, by name, if it has them.
+    """The required arrays of `table`, by name.
 
     Args:
         table: The user's table.
@@ -112,9 +112,9 @@ def arrays_of(
 def _labels_alone(
     table: pd.DataFrame, names: Sequence[str], where: str
 ) -> NDArray[Any]:
-    """Labels of a table without a label column: its only column, or one-hot columns.
+    """The labels in a table that has no label column.
 
-    The columns must be numbered.
+    They are its only column, or its numbered one-hot columns.
     """
     if len(names) == 1 and names[0] == "0":
         return _label_column(table, names[0], where)
@@ -128,7 +128,7 @@ def _labels_alone(
 
 
 def _label_column(table: pd.DataFrame, name: str, where: str) -> NDArray[Any]:
-    """A column of labels; InputError if it holds text."""
+    """The labels in the column `name`; InputError if the column holds text."""
     column = table[name]
     if column.dtype.kind not in "iufb":
         raise InputError(
@@ -164,7 +164,7 @@ def _chosen(others: Sequence[str], columns: Sequence[str], where: str) -> list[s
 
 
 def numbered_key(name: str) -> tuple[tuple[str, str], int]:
-    """The key that sorts numbered columns: the texts around the number, the number."""
+    """The key that sorts numbered columns: the text around the number, the number."""
     match = NUMBER_INSIDE.fullmatch(name)
     if not match:
         return (name, ""), -1
@@ -209,7 +209,7 @@ def _numbered(
 
 
 def _single(name: str, matrix: str, where: str) -> list[str]:
-    """The only column, of a binary classifier; refused if its name is not suitable."""
+    """A list of `name`, a binary classifier's only column; a bad name is refused."""
     if name != "0" and name.lower() not in SINGLE_NAMES[matrix]:
         raise InputError(
             f"has one column, {name[:40]!r}, whose name does not show that it holds "
@@ -270,7 +270,7 @@ def _refuse_others(
 def _numbers(
     table: pd.DataFrame, chosen: Sequence[str], where: str
 ) -> NDArray[np.float64]:
-    """The chosen columns as a matrix."""
+    """The columns `chosen` of the table as a float64 matrix; text is refused."""
     for name in chosen:
         if table[name].dtype.kind not in "iufb":
             raise InputError(
@@ -282,7 +282,7 @@ def _numbers(
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Names for a message: the first few, and the number of the others."""
+    """The first few `names` as text for a message, and the number of the others."""
     text = ", ".join(repr(name) for name in names[:MOST_NAMED])
     more = len(names) - MOST_NAMED
     return f"{text} and {more} more" if more > 0 else text

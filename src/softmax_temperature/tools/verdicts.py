@@ -1,8 +1,9 @@
-"""The scorecard of all claims, rejudging, and the register.
+"""The scorecard of all claims, the command `rejudge`, and the register of claims.
 
 All three read `results/`. The register keeps every version of every claim.
 """
 
+import re
 import textwrap
 from collections.abc import Collection, Iterable, Sequence
 from itertools import chain, product
@@ -33,7 +34,7 @@ WIDTH = 80
 _COLUMNS = ["verdict", "claim", "where", "studies", "must lie", "printed", "power"]
 _BREAK = "<br>"
 _EMPTY = "–"
-# A vertical bar would end a cell of a Markdown table.
+# Stands for a vertical bar, which would end a cell of a Markdown table.
 _BAR = "&#124;"
 _HOW_TO_READ = (
     "The verdict is the primary study's; below it is what each study measured.",
@@ -43,21 +44,45 @@ _HOW_TO_READ = (
     "Stand-in data replace the paper's; our derivations are not a paper's claims.",
 )
 """How to read a claim in a terminal; docs/scorecard.md says more."""
+TITLES = {
+    "classifier_temperature": "Fine-tune your classifier",
+    "focal": "Calibrating deep neural networks using focal loss",
+    "cooling": "How to keep cool while training",
+    "temperature_check": "Temperature check",
+}
+"""The papers' names, without their subtitles."""
+_NOTES = {
+    "classifier_temperature": (
+        "Claims are in the paper's words, whose *temperature* is an inverse "
+        "temperature: it multiplies the cosines."
+    ),
+}
+"""What a reader of a paper's claims has to know."""
 _HINT = "One paper: softmax-temperature scorecard focal"
 
 
 def scorecard(results: Path = RESULTS) -> str:
-    """The studies in words, and per paper a Markdown table with one row per claim."""
+    """The scorecard as Markdown.
+
+    The counts of each paper come first, then the studies in words, and then, per paper,
+    a table with one row per claim.
+    """
     of_papers = evidence(results)
-    parts = []
+    counts = [
+        f"- [{TITLES[paper]}](#{_anchor(TITLES[paper])}): {_counts(claims)}"
+        for paper, claims in of_papers.items()
+    ]
+    parts = ["\n".join(counts)] if counts else []
     named = _named_studies(chain.from_iterable(of_papers.values()))
     if named:
         parts.append("The studies:")
         parts.append("\n".join(f"- `{study}`: {words}" for study, words in named))
     for paper, claims in of_papers.items():
-        parts.append(f"### {_heading(paper, claims)}")
+        parts.append(f"### {TITLES[paper]}\n\n{_counts(claims)}")
         if not claims:
             continue
+        if paper in _NOTES:
+            parts[-1] += f". {_NOTES[paper]}"
         lines = [_COLUMNS, ["---"] * len(_COLUMNS)]
         for claim in claims:
             fields = _fields(claim)
@@ -109,7 +134,7 @@ def scorecard_text(results: Path = RESULTS, papers: Collection[str] = ()) -> str
 
 
 def _wrapped(lines: Iterable[str]) -> str:
-    """Wrap lines to a terminal's width; continuation lines are indented."""
+    """The `lines` wrapped to a terminal's width, with continuation lines indented."""
     wrapper = textwrap.TextWrapper(
         WIDTH, subsequent_indent="  ", break_on_hyphens=False
     )
@@ -117,7 +142,7 @@ def _wrapped(lines: Iterable[str]) -> str:
 
 
 def _named_studies(claims: Iterable[Evidence]) -> list[tuple[str, str]]:
-    """The studies that claims name and `STUDIES` describes, with their descriptions."""
+    """The name and the description in `STUDIES` of each study that `claims` name."""
     names = {
         row["profile"] for claim in claims for row in (claim.primary, *claim.others)
     }
@@ -125,16 +150,25 @@ def _named_studies(claims: Iterable[Evidence]) -> list[tuple[str, str]]:
 
 
 def _heading(paper: str, claims: Sequence[Evidence]) -> str:
-    """Name of a paper, with the number of claims for each verdict."""
-    title = paper.replace("_", " ").capitalize()
-    return f"{title}: {tally(claims) or 'no study'}"
+    """The title of `paper`, with the number of claims for each verdict."""
+    return f"{paper.replace('_', ' ').capitalize()}: {_counts(claims)}"
+
+
+def _counts(claims: Sequence[Evidence]) -> str:
+    """The number of claims for each verdict."""
+    return tally(claims) or "no study"
+
+
+def _anchor(title: str) -> str:
+    """The anchor of a heading on the site and on a code host."""
+    return re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
 
 
 def _fields(claim: Evidence) -> dict[str, str]:
     """A claim's texts by column of the scorecard, from its rows in all studies.
 
-    If the primary study does not test the claim, bound and printed value are from the
-    first study that does.
+    If the primary study does not test the claim, the bound and the printed value are
+    those of the first study that tests it.
     """
     primary = claim.primary
     fields = texts_in_words(primary)
@@ -151,7 +185,7 @@ def _fields(claim: Evidence) -> dict[str, str]:
 
 
 def _sides(claim: Evidence) -> list[str]:
-    """Each study's result for a claim, the primary study first."""
+    """Each study's result for `claim`, as a line; the primary study comes first."""
     rows = claim.sides
     if claim.primary not in rows:
         rows = [claim.primary, *rows]
@@ -205,7 +239,7 @@ def write_scorecard(path: Path, results: Path = RESULTS) -> None:
 
 
 def _measured_files(folder: Path) -> list[Path]:
-    """A paper's measured files, from which its other files are derived."""
+    """The measured files in `folder`, from which a paper's other files are derived."""
     tables = sorted((folder / "tables").glob("*.csv"))
     return [*folder.glob("runs.csv"), *tables, *folder.glob("heuristic.json")]
 
@@ -213,8 +247,8 @@ def _measured_files(folder: Path) -> list[Path]:
 def rejudge(profiles: Sequence[str] = ()) -> list[str]:
     """Rewrite tables, claims and metrics from the records below results/.
 
-    Numbers are written with the current number of digits. The deviations of a study
-    stay as they are: they belong to the code that ran.
+    Numbers are written with the number of digits that this version writes. A study's
+    list of deviations stays as it is, because it belongs to the code that ran.
 
     Args:
         profiles: Profiles to rejudge; all with results if empty.

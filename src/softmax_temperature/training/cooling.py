@@ -55,14 +55,14 @@ class CoolingCallback(Callback):
         self.temperatures: list[dict[str, Any]] = []
 
     def after_batch(self, trainer: Trainer) -> None:
-        """Count the batch, and cool if it ends a period."""
+        """Count the batch, and cool the network if the batch ends a period."""
         self.batches += 1
         if isinstance(self._period, int) and self.batches % self._period == 0:
             self._cool(trainer, trainer.epochs_done + 1)
             trainer.network.train()
 
     def after_epoch(self, trainer: Trainer) -> None:
-        """Cool, unless the period is in batches."""
+        """Cool the network, unless the period is in batches."""
         if self._period == "epoch":
             self._cool(trainer, trainer.epochs_done)
 
@@ -94,8 +94,8 @@ class PixelCoolingCallback(Callback):
     """Cools the last layer of a network that classifies pixels, after each epoch.
 
     The temperature is fitted on the pixels of held-out images that are not `void`, or
-    on at most `most` of them, drawn with `seed`. All state is in the network. Raises
-    LeakError for test images.
+    on at most `most` of these pixels, drawn with `seed`. The callback keeps all its
+    state in the network. Raises LeakError for test images.
     """
 
     kept = ()
@@ -133,7 +133,7 @@ class PixelCoolingCallback(Callback):
         return self._cooling.temperature
 
     def after_epoch(self, trainer: Trainer) -> None:
-        """Cool; raises Diverged if a logit or the temperature is not finite."""
+        """Cool the last layer; Diverged if a logit or the temperature is not finite."""
         pixels_per_batch = BATCH * self._images[0, 0].numel()
         batches = -(-len(self._images) // BATCH)
         counts = torch.bincount(self._rows // pixels_per_batch, minlength=batches)
@@ -153,6 +153,6 @@ def _cooled(cooling: Cooling, logits: Tensor, labels: Tensor, **options: Any) ->
     try:
         return cooling.cool(logits, labels, **options)
     except ValueError as error:
-        # The batch and the policy are valid, so only a temperature beyond float's range
-        # can raise this error.
+        # The batch and the policy are valid, so the only cause of this error is a
+        # temperature beyond the range of a float.
         raise Diverged(str(error)) from error

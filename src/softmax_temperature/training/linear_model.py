@@ -33,11 +33,11 @@ def make_data(train: int, test: int, *, seed: int) -> tuple[Part, Part]:
     The two classes have two clusters each, at the corners of a square, and some labels
     are wrong.
     """
-    # Imported here because the import loads scipy.stats and pandas, which takes a
+    # Imported here because the import also loads scipy.stats and pandas, which takes a
     # second.
     from sklearn.datasets import make_classification
 
-    # scikit-learn accepts at most 32 bits.
+    # Derive a seed of 32 bits, because scikit-learn accepts no longer one.
     state = int(np.random.default_rng(seed).integers(2**32))
     points, labels = make_classification(train + test, random_state=state, **SETTINGS)
     train_points, test_points = torch.from_numpy(points).split([train, test])
@@ -51,12 +51,12 @@ def make_data(train: int, test: int, *, seed: int) -> tuple[Part, Part]:
 def fit(
     task: LinearTraining, gamma: float, *, seed: int
 ) -> tuple[dict[str, Tensor], dict[str, float]]:
-    """Train one loss on one draw of the data; return tensors and the accuracies.
+    """Train with one loss on one draw of the data; return tensors and the accuracies.
 
-    Norms are per epoch; everything else is from the last epoch.
+    The norms are those after each epoch; everything else is from the last epoch.
     """
     train, test = make_data(task.train, task.test, seed=seed)
-    # This runs on the CPU even if there is a GPU, because a step is only four thousand
+    # Train on the CPU even if there is a GPU, because a step is only four thousand
     # multiplications.
     path = train_logistic(*train.for_fitting(), gamma, epochs=task.epochs, lr=task.lr)
     points, labels = test.for_evaluation()
@@ -81,7 +81,7 @@ def fit(
 def two_class_logits(points: Tensor, weights: Tensor) -> Tensor:
     """The logits (0, w·x), shape (n, 2).
 
-    A softmax over them is the logistic model, and their norm is |w·x|.
+    The softmax over these logits is the logistic model, and their norm is |w·x|.
     """
     return F.pad((points @ weights)[:, None], (1, 0))
 
@@ -89,7 +89,10 @@ def two_class_logits(points: Tensor, weights: Tensor) -> Tensor:
 def train_logistic(
     points: Tensor, labels: Tensor, gamma: float, *, epochs: int, lr: float
 ) -> Tensor:
-    """The weights (epochs, features) after each step on the mean focal loss."""
+    """The weights after each step of training on the mean focal loss.
+
+    They have the shape (epochs, features), because each epoch is one step.
+    """
     # Deviation: the model has two weights and no bias, which is our reading of "a
     # simple 2-parameter logistic regression" in two dimensions; the centres are placed
     # around the origin, so the best boundary passes through it.

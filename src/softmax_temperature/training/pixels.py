@@ -19,7 +19,7 @@ from softmax_temperature.training.samples import ImageSet
 from softmax_temperature.training.trainer import Callback, Trainer
 
 BATCH = 16
-"""Images per batch in an evaluation.
+"""Images per batch of an evaluation.
 
 Logits of 150 classes for 256×256 pixels then take 630 MB.
 """
@@ -28,7 +28,7 @@ Logits of 150 classes for 256×256 pixels then take 630 MB.
 class PixelCrossEntropyLoss(Loss):
     """Mean of -log p over the pixels of a batch whose label is not `void`, in nats.
 
-    It is 0 for a batch without such pixels, which then leaves the network unchanged.
+    The loss and its gradient are 0 for a batch in which every pixel is `void`.
     """
 
     def __init__(self, void: int) -> None:
@@ -41,9 +41,9 @@ class PixelCrossEntropyLoss(Loss):
         labels: Tensor,
         epoch: float | None = None,  # noqa: ARG002
     ) -> Tensor:
-        """The loss of a batch: logits (b, classes, height, width)."""
-        # Use a table of pixels: with channels last it needs no copy, and torch's loss
-        # for maps is not deterministic on a GPU.
+        """The loss of a batch with logits (b, classes, height, width)."""
+        # Compute the loss of a table of pixels, because torch's loss for maps is not
+        # deterministic on a GPU. If channels are last in memory, the table is no copy.
         table = pixel_table(logits)
         classes = labels.flatten().long()
         total = F.cross_entropy(table, classes, ignore_index=self.void, reduction="sum")
@@ -56,7 +56,7 @@ def pixel_table(logits: Tensor) -> Tensor:
 
 
 def pixel_logits(trainer: Trainer, images: Tensor) -> Iterator[Tensor]:
-    """Logits (b, classes, height, width) of batches of uint8 images, on the device."""
+    """Yield the logits (b, classes, height, width) of batches of uint8 `images`."""
     for logits, _ in trainer.outputs(images, BATCH):
         yield logits
 
@@ -86,13 +86,14 @@ class PixelScores(Callback):
         self._temperature = temperature
 
     def after_epoch(self, trainer: Trainer) -> None:
-        """Add the epoch's row."""
+        """Score the network, and add the epoch's row to `history`."""
         sums = []
         matrices = []
         labels = trainer.resident(self._images.labels).split(BATCH)
         batches = pixel_logits(trainer, self._images.inputs)
         for logits, truth in zip(batches, labels, strict=True):
-            # The sum is not finite if one of the logits is not.
+            # Keep only the sum of the logits, which is not finite if one of them is
+            # not.
             sums.append(logits.sum())
             classes = logits.shape[1]
             predicted = logits.argmax(1)

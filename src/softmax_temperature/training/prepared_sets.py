@@ -42,7 +42,7 @@ class TrainingSets(NamedTuple):
 def training_sets(
     prepared: Artifact, root: str, text: Text | None = None
 ) -> TrainingSets:
-    """All splits of a prepared data set: images, texts read as `text` says, or trees.
+    """All splits of the data set `prepared`: images, texts read as in `text`, or trees.
 
     Raises InputError for images of different sizes, or for texts without `text`.
     """
@@ -81,8 +81,8 @@ def _images(data: PreparedData, split: SplitName, size: int | None = None) -> Im
     return ImageSet.of_part(replace(part, data=to_rgb(part.data, size)))
 
 
-# Cached, because numbering the words takes as long as an epoch, and the next cell has
-# the same texts.
+# The result is cached, because numbering the words takes as long as an epoch, and the
+# next cell often trains on the same texts.
 @lru_cache(maxsize=1)
 def _numbered(folder: Path, digest: str, text: Text) -> TrainingSets:  # noqa: ARG001
     """Texts or trees, with the vocabulary of the training split.
@@ -122,7 +122,7 @@ def _texts(parts: dict[SplitName, Part], classes: int, text: Text) -> TrainingSe
 def segmentation_sets(
     task: SegmentationTask, root: str, *, seed: int
 ) -> dict[SplitName, ImageSet]:
-    """Images for training, for fitting the temperature (validation) and for testing."""
+    """Images to train on, to fit the temperature on ("validation") and to test on."""
     form = Form(task.classes, task.void, task.crop, task.size)
     parts = read_segmentation(task.dataset, form, root=Path(root), seed=seed)
     parts["train"] = limited(parts["train"], task.train_limit, seed=seed)

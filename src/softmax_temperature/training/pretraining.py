@@ -22,14 +22,14 @@ class PreprocessedImages(Samples):
     one_shape: ClassVar[bool] = True
 
     def prepare(self, inputs: Tensor, recipe: Recipe) -> Tensor:  # noqa: ARG002
-        """(b, 3, size, size) float32, channels last."""
+        """Preprocess images to (b, 3, size, size) float32, channels last."""
         return self.preprocess(inputs, device=inputs.device)
 
 
 class WholeNetwork(nn.Module):
     """A network in the form that the training loop expects.
 
-    Its `classifier` is an identity after the logits.
+    Its `classifier` is an identity that is applied to the logits.
     """
 
     def __init__(self, network: nn.Module) -> None:
@@ -44,7 +44,7 @@ class WholeNetwork(nn.Module):
 
 
 def pretraining_recipe(how: PretrainRecipe) -> Recipe:
-    """SGD in float32 with a learning rate that falls to 0 along a half cosine."""
+    """A recipe for SGD in float32, with a learning rate that falls to 0 as a cosine."""
     return Recipe(
         **{name: getattr(how, name) for name in PretrainRecipe.model_fields},
         planned_epochs=how.epochs,

@@ -1,11 +1,12 @@
 """One run in several processes, one per GPU, which divide every batch.
 
-`torchrun` starts them. Each process computes the logits of its share of a batch and
-receives the logits of the other shares, so that every process computes the loss of the
-whole batch, even if the loss couples samples. The gradients of the shares are added up.
-Batches, steps and weights equal those of a single process up to the rounding of sums,
-but dropout draws other masks. Batch norm needs the statistics of the whole batch, which
-torch gathers only on GPUs: without GPUs a network with batch norm is refused.
+`torchrun` starts the processes. Each process computes the logits of its share of a
+batch and receives the logits of the other shares, so that every process computes the
+loss of the whole batch, even if the loss couples samples. The gradients of the shares
+are added up. Batches, steps and weights equal those of a single process up to the
+rounding of sums, but dropout draws other masks. Batch norm needs the statistics of the
+whole batch, which torch gathers only on GPUs: without GPUs a network with batch norm is
+refused.
 """
 
 from collections.abc import Callable
@@ -32,7 +33,8 @@ class Processes:
     def train_together(self, network: nn.Module, batch_size: int) -> nn.Module:
         """Return the network to call in training.
 
-        Its gradients are sums over all processes, and its batch norms are synchronised.
+        This network's gradients are sums over all processes, and its batch norms are
+        synchronised.
         Raises ValueError if the batch cannot be divided evenly, or for a batch norm
         that is frozen or not on a GPU.
         """
@@ -60,19 +62,19 @@ class Processes:
         shared = DistributedDataParallel(
             nn.SyncBatchNorm.convert_sync_batchnorm(network)
         )
-        # torch's own hook averages; this one sums. It is a lambda, because torch
-        # rejects a function whose annotations are not exactly torch's types.
+        # torch's own hook averages the gradients; this one sums them. It is a lambda,
+        # because torch rejects a function whose annotations are not exactly its own.
         shared.register_comm_hook(None, lambda _, bucket: _sum(bucket))
         return shared
 
     def share(self, batch: Tensor) -> Tensor:
-        """This process's part of a batch."""
+        """This process's part of `batch`."""
         return batch.tensor_split(self.count)[self.rank]
 
     def all_logits(self, share: Tensor) -> Tensor:
         """Gather the logits (n, ...) of the whole batch from all processes' shares.
 
-        Only this share carries gradients.
+        Gradients flow back only through this process's share.
         """
         if self.count == 1:
             return share
@@ -83,14 +85,14 @@ class Processes:
     def over_all(
         self, rows: Tensor, compute: Callable[[Tensor], tuple[Tensor, ...]]
     ) -> tuple[Tensor, ...]:
-        """The results (n, ...) of a row-wise function of rows (n, ...), on the CPU.
+        """The results (n, ...) of `compute`, which is row-wise, for `rows` (n, ...).
 
-        Each process computes a part of the results.
+        They are on the CPU. Each process computes a part of them.
         """
         if self.count == 1:
             return compute(rows)
-        # All parts have the same size: the last ones repeat rows from the start, which
-        # are removed from the result.
+        # All parts must have the same size, so the last parts repeat rows from the
+        # start; the repeated rows are removed from the result.
         size = -(-len(rows) // self.count)
         first = self.rank * size
         places = torch.arange(first, first + size, device=rows.device) % len(rows)

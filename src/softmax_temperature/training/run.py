@@ -63,7 +63,7 @@ class TrainingRun:
     ) -> None:
         """Write logits and labels of sets, and logits of outliers, by name.
 
-        Nothing is written if one of them is not finite.
+        Nothing is written if a logit is not finite.
         """
         if not self.finite:
             return
@@ -81,7 +81,7 @@ class TrainingRun:
             write_logits(self._job.output / file, logits)
 
     def save_json(self, file: str, content: Any) -> None:
-        """Write one of the cell's JSON files."""
+        """Write `content` to `file`, one of the cell's JSON files."""
         write_json(self._job.output / file, content)
 
     def save_record(self, about: Mapping[str, Any]) -> None:

@@ -26,7 +26,7 @@ class Samples:
 
     @classmethod
     def of_part(cls, part: Part) -> Self:
-        """The samples of one split of a data set."""
+        """The samples of `part`, one split of a data set."""
         return cls(part.data, part.labels, part.split)
 
     def for_fitting(self) -> Self:
@@ -38,7 +38,7 @@ class Samples:
         return len(self.labels)
 
     def to(self, device: str) -> Self:
-        """Move the samples to the memory from which training on a device reads them."""
+        """The same samples in the memory from which training on `device` reads them."""
         inputs = self.inputs.to(device)
         labels = self.labels.to(device)
         return replace(self, inputs=inputs, labels=labels)
@@ -54,7 +54,7 @@ class Samples:
         return replace(self, inputs=self.inputs[rows], labels=self.labels[rows])
 
     def require(self, sound: bool, form: str, *label_shapes: tuple[int, ...]) -> None:
-        """Raise ValueError for inputs of a wrong form or labels of a wrong shape."""
+        """Raise ValueError unless inputs are `sound` and labels have a given shape."""
         if not sound:
             shape = tuple(self.inputs.shape)
             raise ValueError(f"{form}, got {shape} {self.inputs.dtype}")
@@ -110,7 +110,7 @@ class Samples:
 class HostSamples(Samples):
     """Samples whose sizes determine the computation.
 
-    They stay in the host's memory, and networks upload each batch.
+    The inputs stay in the host's memory, and networks upload each batch.
     """
 
     def to(self, device: str) -> Self:
@@ -168,7 +168,7 @@ class ImageSet(Samples):
         return torch.cat([shifts, (mirrored & recipe.flip).long()])
 
     def batch(self, rows: Tensor, drawn: Tensor, recipe: Recipe) -> Tensor:
-        """The augmented, normalised images `rows`, (b, 3, height, width) float32."""
+        """The images `rows`, augmented, normalised, (b, 3, height, width) float32."""
         images = self.inputs[rows]
         if len(drawn):
             images = augment(images, drawn, recipe.crop_padding)
@@ -188,14 +188,15 @@ class ImageSet(Samples):
 
 
 def _per_channel(values: list[float], device: torch.device) -> Tensor:
-    """Convert values from the [0, 1] scale to uint8's scale, (1, channels, 1, 1)."""
+    """`values` times 255, for pixels in uint8's range; shape (1, channels, 1, 1)."""
     return 255 * channels(tuple(values), device)[None, :, None, None]
 
 
 def to_rgb(images: Tensor, size: int | None = None) -> Tensor:
     """Images (n, 1 or 3, height, width) uint8 as RGB.
 
-    They are resized to squares of `size` pixels with torchvision's method.
+    If `size` is given, they are resized to squares of `size` pixels with torchvision's
+    method.
     """
     if size is not None and images.shape[2:] != (size, size):
         resized = F.interpolate(
@@ -218,6 +219,7 @@ def augment(images: Tensor, drawn: Tensor, crop_padding: int) -> Tensor:
     image_index = along[:count, None, None]
     row_index = (down + along[:height])[:, :, None]
     column_index = (right + columns)[:, None, :]
-    # Gather with channels last, so that each pixel's channels are moved together.
+    # Gather pixels with channels last, so that each pixel's channels are copied
+    # together.
     pixels = padded.permute(0, 2, 3, 1)[image_index, row_index, column_index]
     return pixels.permute(0, 3, 1, 2)

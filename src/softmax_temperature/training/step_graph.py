@@ -12,8 +12,8 @@ from torch import Tensor
 from softmax_temperature.metrics.checks import ArgumentError
 from softmax_temperature.runner.progress import say
 
-# Number of plain steps before the capture, in which libraries choose kernels and the
-# optimizer creates its state.
+# Number of plain steps before the capture. In these steps libraries choose kernels, and
+# the optimizer creates its state.
 WARM_UP = 3
 
 
@@ -49,7 +49,7 @@ class StepGraph:
         self._captured: tuple[torch.cuda.CUDAGraph, Tensor, Tensor] | None = None
 
     def __call__(self, table: Tensor, position: float) -> Tensor:
-        """Take a step, and return the loss."""
+        """Take a step, plain or replayed, and return the loss."""
         if self._captured is None and self._steps == WARM_UP and self.fallback is None:
             self._capture(table)
         if self._captured is not None:
@@ -57,8 +57,8 @@ class StepGraph:
             input_table.copy_(table)
             graph.replay()
             return loss.clone()
-        # These steps use a separate stream, which the warm-up before a capture
-        # requires.
+        # Take these steps on a separate stream, which torch requires for the warm-up
+        # before a capture.
         self._steps += 1
         self._stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self._stream):

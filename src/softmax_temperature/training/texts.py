@@ -48,11 +48,11 @@ class TreeSet(HostSamples):
         self.require(sound, "trees must be (n, nodes, 4) int64", shape[:1], shape[:2])
 
     def to(self, device: str) -> Self:  # noqa: ARG002
-        """Leave trees and labels on the CPU: the labels determine the loss's terms."""
+        """Leave all on the CPU, because labels determine which terms the loss has."""
         return self
 
     def labelled_nodes(self) -> Self:
-        """The same trees with the labels of all nodes, for training."""
+        """The same trees with the labels of all nodes, which training uses."""
         return replace(self, labels=self.inputs[..., LABEL])
 
 
@@ -75,7 +75,7 @@ class OverLabelledNodes(Loss):
     def forward(
         self, logits: Tensor, labels: Tensor, epoch: float | None = None
     ) -> Tensor:
-        """The loss of a batch: logits (b, nodes, classes) or (b, classes)."""
+        """The loss of a batch with logits (b, nodes, classes) or (b, classes)."""
         is_labelled = (labels != UNLABELLED) & (labels < logits.shape[-1])
         nodes = is_labelled.flatten().nonzero().squeeze(1)
         rows, truth = upload(logits.device, nodes, labels.flatten()[nodes])

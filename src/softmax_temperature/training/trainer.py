@@ -19,12 +19,12 @@ from softmax_temperature.training.processes import processes
 from softmax_temperature.training.samples import Samples
 from softmax_temperature.training.step_graph import StepGraph, say_not_captured
 
-# Settings of an optimizer that depend on the device. No checkpoint restores them.
+# Settings of an optimizer that depend on the device, so no checkpoint restores them.
 _DEVICE_SETTINGS = ("fused", "foreach", "capturable")
 
 
 class Diverged(ArithmeticError):
-    """The loss, a weight or a logit is no longer finite: a result, not an error."""
+    """Raised if the loss, a weight or a logit is not finite: a result, not a fault."""
 
 
 class Trainer:
@@ -65,8 +65,8 @@ class Trainer:
         self.loss = math.nan
         self.after_batch: list[Callable[[Trainer], None]] = []
         self.optimizer = _optimizer(network, recipe, on_gpu=device != "cpu")
-        # On a GPU the learning rate is a tensor on the device, so that updating it
-        # needs no sync and keeps the captured graph valid.
+        # On a GPU the learning rate is a tensor on the device. An update then needs no
+        # synchronisation and leaves the captured graph valid.
         self._rate: Tensor | None = None
         if self.optimizer.defaults.get("fused"):
             self._rate = torch.zeros((), device=device)
@@ -120,7 +120,7 @@ class Trainer:
         mean_loss = torch.stack(losses).double().mean()
         tensors = self.network.state_dict().values()
         finite = torch.stack([tensor.isfinite().all() for tensor in tensors]).all()
-        # Copy both values from the device at once.
+        # Copy both values from the device at once, because each copy waits for a GPU.
         loss, weights_finite = torch.stack([mean_loss, finite.double()]).tolist()
         if not (math.isfinite(loss) and weights_finite):
             raise Diverged(f"the loss is {loss} in epoch {self.epochs_done + 1}")
@@ -163,7 +163,7 @@ class Trainer:
         return logits, norms
 
     def check_finite(self, logits: Tensor) -> None:
-        """Raise Diverged if a logit of an evaluation is not finite."""
+        """Raise Diverged if one of `logits`, from an evaluation, is not finite."""
         if not all_finite(logits):
             raise Diverged(f"logits are not finite after epoch {self.epochs_done}")
 
@@ -171,15 +171,15 @@ class Trainer:
     def outputs(
         self, inputs: Tensor, batch_size: int = 500, samples: Samples | None = None
     ) -> Iterator[tuple[Tensor, Tensor]]:
-        """Logits and last-layer features of an evaluation, on the device, by batch."""
+        """Yield each batch's logits and last-layer features, on the device."""
         self.network.eval()
         for batch in self.resident(inputs).split(batch_size):
             yield self.forward((samples or self.samples).prepare(batch, self.recipe))
 
     def resident(self, tensor: Tensor) -> Tensor:
-        """Copy a tensor to the device of the training samples.
+        """The copy of `tensor` on the device of the training samples.
 
-        The copy stays there for the next call.
+        The copy stays on the device for the next call.
         """
         device = self.samples.inputs.device
         if tensor.device == device:
@@ -221,7 +221,8 @@ class Trainer:
         self.epochs_done = state["epochs_done"]
         self.loss = state["loss"]
         if self._graph is not None:
-            # The old graph refers to the optimizer's previous tensors.
+            # Capture anew, because the old graph refers to the optimizer's previous
+            # tensors.
             self.capture_steps()
 
     def _step(self, number: int, table: Tensor, label_rows: Tensor) -> Tensor:
@@ -247,14 +248,14 @@ class Trainer:
         return self._compute(table, label_rows, position)
 
     def _compute(self, table: Tensor, label_rows: Tensor, position: float) -> Tensor:
-        """Take a step. `table` holds the samples' rows, then their random numbers."""
-        # Random numbers are drawn for the whole batch, so that a sample's numbers do
-        # not depend on its process.
+        """Take a step, and return the loss; `table` has rows, then random numbers."""
+        # Augment the whole batch before it is divided, so that a sample's random
+        # numbers do not depend on its process.
         batch = self.samples.batch(table[0], table[1:], self.recipe)
         share, _ = self.forward(self._processes.share(batch), self._shared)
         logits = self._processes.all_logits(share)
-        # On a GPU only the loss of the epoch is checked, later, because reading a value
-        # of every batch would stall its queue.
+        # On a GPU only the loss is checked, at the end of the epoch, because reading a
+        # value of every batch would stall the GPU's queue.
         if self.device == "cpu" and not all_finite(logits):
             raise Diverged(f"logits are not finite in epoch {self.epochs_done + 1}")
         labels = self.samples.labels[label_rows]
@@ -333,15 +334,15 @@ def train(trainer: Trainer, callbacks: Mapping[str, Callback], job: Job) -> bool
 
 
 def planned_epoch(recipe: Recipe, epochs_done: float) -> float:
-    """The epoch of the planned recipe that a run has reached.
+    """The epoch of the planned recipe that a run has reached after `epochs_done`.
 
-    A run of fewer epochs compresses the recipe.
+    A run of fewer epochs than planned compresses the recipe.
     """
     return epochs_done * recipe.planned_epochs / recipe.epochs
 
 
 def learning_rate_factor(schedule: Schedule, position: float, length: float) -> float:
-    """The factor of the learning rate after `position` epochs of `length`.
+    """The factor of the learning rate after `position` of `length` epochs.
 
     Cooling paper, section 4.1; focal paper, appendices E and K.
     """

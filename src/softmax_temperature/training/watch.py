@@ -23,12 +23,12 @@ from softmax_temperature.training.trainer import (
     planned_epoch,
 )
 
-# Edges of the bins of gradient norms. The outer bins also hold values beyond the outer
+# Edges of the bins of gradient norms. The outer bins also count norms beyond the outer
 # edges.
 NORM_EDGES = tuple(10 ** (power / 4) for power in range(-24, 9))
 RELIABILITY_BINS = 25  # The number of bins in Figure A.1.
 # Samples per batch when gradient norms are computed. The batch is limited because a
-# loss that couples samples compares all pairs.
+# loss that couples samples compares all pairs of the batch.
 _BATCH = 500
 
 
@@ -120,7 +120,7 @@ def scaled_epochs(
 ) -> frozenset[int]:
     """The epochs of a figure in the paper, scaled to a run of another length.
 
-    They count from 1.
+    Epochs count from 1.
     """
     scaled = [round(epoch * epochs / planned_epochs) for epoch in planned]
     return frozenset(max(1, epoch) for epoch in scaled)
@@ -130,7 +130,7 @@ class ValidationScores(Protocol):
     """Scores a network on validation data after each epoch."""
 
     def validation_row(self) -> dict[str, Any]:
-        """The scores after the last epoch."""
+        """The scores on validation data after the last evaluated epoch."""
 
 
 class BestEpoch(Callback):
@@ -153,7 +153,7 @@ class BestEpoch(Callback):
         self._score = score
 
     def after_epoch(self, trainer: Trainer) -> None:
-        """Keep the network's weights if its score is the best so far."""
+        """Copy the network's weights if its score is the best so far."""
         score = self._score(self._scores.validation_row())
         if score > self.best:
             self.best = score
@@ -189,7 +189,7 @@ class Norms(Callback):
         self._gradients.append(get_total_norm(gradients))
 
     def after_epoch(self, trainer: Trainer) -> None:
-        """Add the epoch's row.
+        """Add the epoch's row to `history`.
 
         Raises Diverged if logits are not finite, or a norm is beyond float32.
         """

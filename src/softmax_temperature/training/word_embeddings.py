@@ -26,9 +26,9 @@ def start_embedding(
     root: str,
     sha256: str | None,
 ) -> dict[str, Any] | None:
-    """Give a network its word vectors, and return the record's entries about them.
+    """Give `model` its word vectors, and return the record's entries about them.
 
-    For images it returns None.
+    If the samples are images, None is returned.
     """
     if not words:
         return None
@@ -52,7 +52,7 @@ def start_embedding(
 
 
 def described(about: dict[str, Any] | None) -> str | None:
-    """The source of word vectors, in words; None for images.
+    """A phrase that says where the word vectors come from; None for images.
 
     `about` is the return value of `start_embedding`.
     """
@@ -109,19 +109,19 @@ class EmbeddingSteps:
                 if parameter is not self._weight
             ]
             group["params"] = others
-        # Adagrad has already created its state for the embedding.
+        # Remove the state that Adagrad has already created for the embedding.
         trainer.optimizer.state.pop(self._weight, None)
 
     @torch.no_grad()
     def __call__(self, _: Trainer) -> None:
-        """Take one step, after the optimizer's."""
+        """Take one step on the embedding, after the optimizer's step."""
         assert self._weight.grad is not None, "a batch has words"
         self._weight -= self._step * self._weight.grad
         self._weight.grad = None
 
 
 def embedding_of(network: nn.Module) -> nn.Embedding:
-    """The word embedding of a network; a ValueError if it reads no words."""
+    """The word embedding of `network`; ValueError if the network reads no words."""
     embedding = getattr(network, "embedding", None)
     if not isinstance(embedding, nn.Embedding):
         raise ValueError(  # noqa: TRY004

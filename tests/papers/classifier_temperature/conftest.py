@@ -46,7 +46,7 @@ def _runs() -> Runs:
 
 
 def made(drawn: dict[str, str] | None = None) -> Runs:
-    """The study made of `runs`; `drawn` maps data sets' names to new names."""
+    """A study in which all claims hold; `drawn` maps data sets' names to new names."""
     rows: list[dict[str, Any]] = []
     values: list[dict[str, Any]] = []
     _add_searches(rows, values)
@@ -65,9 +65,9 @@ def changed_pairs(runs: Runs, **columns: Any) -> Runs:
 
 
 def _add_searches(rows: list[dict[str, Any]], values: list[dict[str, Any]]) -> None:
-    """Add searches whose data sets gain from 0.1 to 0.107 over inverse temperature 1.
+    """Add searches that gain 0.1 to 0.107 over inverse temperature 1, by data set.
 
-    Each backbone gains 0.0001 more than the one before.
+    Each backbone gains 0.0001 more than the previous one.
     """
     places = product(enumerate(DATASETS), enumerate(BACKBONES), SEARCHED)
     for (place, dataset), (order, backbone), searched in places:

@@ -1,4 +1,4 @@
-"""Each data set counts once; untrained backbones and test data choose nothing."""
+"""Each data set counts once; nothing is chosen on untrained backbones or test data."""
 
 from dataclasses import replace
 from typing import Any
@@ -38,7 +38,7 @@ def pairs_of_trained(runs: Runs) -> pd.DataFrame:
 def test_a_study_as_the_paper_says_decides_what_it_can(runs: Runs) -> None:
     rows = judged(runs)
     undecided = {name for name, row in rows.items() if row["verdict"] == INCONCLUSIVE}
-    # In these runs, the optimum depends on a single statistic.
+    # In these runs, the best inverse temperature depends on a single statistic.
     assert undecided <= {"dimension-is-weak", "several-beat-one", "four-beat-one"}
     decided = {row["verdict"] for name, row in rows.items() if name not in undecided}
     assert decided == {HOLDS}
@@ -72,7 +72,7 @@ def test_all_statistics_are_set_against_the_best_one_by_left_out_data_set(
     row = judged(runs)["several-beat-one"]
     difference = r["all"] - r["best"]
     assert row["value"] == pytest.approx(difference.mean())
-    # The fits share data, so the variance is that of Nadeau and Bengio.
+    # The fits share data, so the expected variance is Nadeau and Bengio's.
     error = difference.std() * (1 / 8 + 1 / 7) ** 0.5
     assert row["high"] - row["value"] == pytest.approx(1.8945786 * error)
 
@@ -95,7 +95,8 @@ def test_a_strong_correlation_may_have_either_sign(
 
 
 def test_four_statistics_are_set_against_the_best_one(runs: Runs) -> None:
-    # The optimum is the sum of four statistics, so each explains a quarter of it.
+    # The optimum is the sum of four statistics, so each statistic explains a quarter of
+    # its variance.
     pairs = runs.tables["pairs"]
     four = ["feats_corr", "dim", "mean", "var"]
     optima = 100 + 5 * pairs[four].sum(axis="columns")

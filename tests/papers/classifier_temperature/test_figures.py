@@ -15,7 +15,7 @@ from tests.papers.classifier_temperature.conftest import BACKBONES, DATASETS
 
 
 def with_predictions(runs: Runs) -> Runs:
-    """Add predictions: exact from the fit on all pairs, negative for left-out pairs."""
+    """Add predictions: exact for the fit on all pairs, negative for left-out pairs."""
     predictions = runs.tables["pairs"][["dataset", "backbone", "inverse_temperature"]]
     predictions = predictions.assign(
         fitted=predictions["inverse_temperature"],

@@ -35,7 +35,7 @@ def _in_the_project(project_root: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.fixture
 def left_out(runs: Runs) -> Runs:
-    """In row i, subset j and method k, the median r is 0.ijk, the mean 0.1 larger."""
+    """Runs whose median r is 0.ijk in row i, subset j and method k; mean 0.1 larger."""
     rows = [
         {
             "subset": SUBSETS[subset],
@@ -97,7 +97,7 @@ def test_rules_are_sorted_by_their_mean_cost(runs: Runs) -> None:
 
 
 def with_costs(runs: Runs, costs: dict[str, float], outside: str) -> Runs:
-    """All pairs have the same statistics, but those of one data set a larger `dim`."""
+    """The runs with costs; statistics are 1, except `dim`, which is 2 for `outside`."""
     pairs = changed_pairs(runs, **dict.fromkeys(STATISTICS, 1.0)).tables["pairs"]
     pairs.loc[pairs["dataset"] == outside, "dim"] = 2.0
     places = pairs[["dataset", "backbone"]]

@@ -215,7 +215,7 @@ def study_of(
 
 
 def factors_of(run: Run, diverged: bool) -> dict[str, Any]:
-    """The row of a classification run, with its factors."""
+    """The factors of a classification run, as a row."""
     return {
         "study": "made",
         **CLASSIFICATION,
@@ -242,7 +242,7 @@ def accuracy(run: Run) -> float | None:
 
 
 def values(run: Run) -> Rows:
-    """Values of a run whose accuracy rises by 5 points per epoch."""
+    """Values of a run whose accuracy rises by 5 points in each epoch."""
     last = accuracy(run)
     rows = [] if last is None else history(run, last)
     if not run.arm.startswith("none"):
@@ -340,7 +340,7 @@ def merged(rows: Rows) -> Rows:
 
 
 def changed(runs: Runs, which: Where = ALL, **columns: Any) -> Runs:
-    """The study with changed factors or outcomes of some runs."""
+    """The study, with columns replaced in the rows of the runs that `which` selects."""
     table = runs.table.copy()
     chosen = which.mask(table)
     for name, value in columns.items():
@@ -354,9 +354,9 @@ def measured_anew(
     change: Callable[[pd.DataFrame], Any],
     which: Where = ALL,
 ) -> Runs:
-    """The study with the values of one metric changed for some runs.
+    """The study, with the values of a metric changed for the runs that `which` selects.
 
-    `change` computes the new values from the metric's rows.
+    `change` gets all measured rows and returns the new values.
     """
     rows = runs.measurements
     chosen = rows["run"].isin(runs.select(which).index) & (rows["metric"] == metric)
@@ -365,5 +365,5 @@ def measured_anew(
 
 
 def stuck(runs: Runs, which: Where) -> Runs:
-    """The study, but some runs guess after every epoch."""
+    """The study, but the runs that `which` selects only guess after every epoch."""
     return measured_anew(runs, "accuracy", lambda _: 0.1, which)

@@ -1,4 +1,4 @@
-"""What an ablation changes is read from the factors of its runs."""
+"""The change that an ablation makes is read from the factors of its runs."""
 
 from typing import Any
 

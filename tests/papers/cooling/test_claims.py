@@ -96,7 +96,7 @@ def _values(run: Run) -> Rows:
     applied = (1.5 if run.arm == "periodic" else 1.2) + 0.01 * run.seed
     rows: Rows = []
     for epoch in range(1, EPOCHS + 1):
-        # Only in the last epoch, the difference has the opposite sign.
+        # Only after the last epoch does the difference have the opposite sign.
         reached = first + gain * (epoch < EPOCHS)
         rows.append({"split": "test", "epoch": epoch, "accuracy": reached, "ece": ece})
         if run.arm != "none":
@@ -200,7 +200,7 @@ def test_redistribution_below_temperature_1_is_not_comparable(runs: Runs) -> Non
 def test_an_arm_is_judged_by_its_values_and_not_by_its_name(
     runs: Runs, factors: dict[str, Any], name: str
 ) -> None:
-    # The arm is still called "last_layer" in the profile and in the names of its cells.
+    # The profile and the names of the cells still call this arm "last_layer".
     runs = runs.only(
         where(role="table_1", schedule="none") & ~where(mode="distributed")
     )
@@ -264,7 +264,7 @@ def test_a_training_that_collapses_diverges(runs: Runs) -> None:
 def with_training_accuracy(
     runs: Runs, which: Where, curve: Mapping[int, float]
 ) -> Runs:
-    """The study with a given training accuracy by epoch for some runs."""
+    """The study, with training accuracies by epoch for runs that `which` selects."""
     rows = [
         {"run": run, "split": "train", "epoch": epoch, "scaled": False, "accuracy": one}
         for run in runs.select(which).index
@@ -290,7 +290,7 @@ def test_smooth_schedules_that_share_seeds_are_averaged_within_a_seed(
     assert row["verdict"] == INCONCLUSIVE
     assert row["n"] == 5
     assert row["high"] - row["low"] == pytest.approx(2 * half, rel=0.1)
-    # If they were counted as 20 independent values, the gains would wrongly pass as
+    # If the gains were counted as 20 independent values, they would wrongly pass as
     # equivalent to 0.
     many = pd.Series(by_seed * 4)
     alone = stats.t.ppf(0.95, 19) * many.std() / 20**0.5

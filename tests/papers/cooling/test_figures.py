@@ -35,7 +35,7 @@ def drawn(name: str, runs: Runs) -> Figure:
 def lines(
     axes: Axes, colour: object, style: str = "-", marker: str | None = None
 ) -> list[list[float]]:
-    """The y values of the lines with a given colour and style."""
+    """The y values of each line that has this colour and this style."""
     return [
         np.asarray(line.get_ydata(), float).tolist()
         for line in axes.lines

@@ -47,7 +47,7 @@ def folder(study: str) -> Path:
 
 
 def points(value: float) -> str:
-    """A share as text in points, with one decimal and without a negative zero."""
+    """A share as a text in points, with one decimal; zero has no minus sign."""
     text = f"{100 * value:.1f}"
     return "0.0" if text == "-0.0" else text
 
@@ -107,7 +107,7 @@ def test_gains_at_full_size_are_those_that_are_judged(page: str) -> None:
 
 
 def gains() -> Iterator[tuple[str, str, float, Estimate]]:
-    """Yields mode, schedule, printed gain and our gain in the half-width study.
+    """Yield each mode and schedule with the printed gain and our half-width gain.
 
     All intervals have the same level.
     """

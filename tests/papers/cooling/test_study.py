@@ -85,7 +85,7 @@ def test_a_pair_counts_where_it_tells_which_was_first(
 @pytest.mark.parametrize(
     "sides",
     [
-        ((NEVER, 50), (NEVER, 50)),  # The order is unknown.
+        ((NEVER, 50), (NEVER, 50)),  # Neither run crossed.
         ((9, 50), (NEVER, 4)),  # The slow run ended before epoch 9.
         ((9, 50),),
     ],
@@ -97,7 +97,7 @@ def test_a_pair_that_does_not_tell_which_was_first_is_left_out(
 
 
 def crossed(*sides: tuple[float, int]) -> pd.DataFrame:
-    """Runs with given crossing and last epochs: first periodic, then slow."""
+    """One row per run, periodic then slow, with its crossing epoch and last epoch."""
     names = ((FIRST, "periodic"), (SECOND, "slow"))
     rows = [
         {"side": side, "arm": arm, "crossed": epoch, "last": last}
@@ -144,7 +144,7 @@ def test_the_temperature_is_the_one_that_the_method_keeps_in_the_last_layer() ->
 
 
 def coolings_of_a_network(limit: float, reset: float) -> Iterator[tuple[float, float]]:
-    """Yields each Cooling's correction and the temperature left in the last layer."""
+    """Yield each Cooling step's correction and the last layer's new temperature."""
     images = torch.randn(256, 5, dtype=torch.float64)
     network = nn.Sequential(nn.Linear(5, 8), nn.ReLU(), nn.Linear(8, 3)).double().eval()
     labels = torch.distributions.Categorical(logits=8 * network(images)).sample()

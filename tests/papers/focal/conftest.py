@@ -66,7 +66,7 @@ _CIFAR_10 = {
 }
 _ABOUT: dict[str, dict[str, Any]] = {
     CIFAR: _CIFAR_10,
-    # This task stands for tasks on texts, too.
+    # This task also takes the place of tasks on texts.
     DIGITS: {"dataset": "digits", "network": "small", "embeddings": "learned"},
     MEAN: {**_CIFAR_10, "variant": "mean reduction", "variant_of": CIFAR},
 }
@@ -181,7 +181,7 @@ def _other_sets(number: int, arm: str, seed: int) -> list[dict[str, Any]]:
 
 
 def _samples(experiment: str, arm: str, seed: int) -> dict[str, list[dict[str, Any]]]:
-    """Tables per sample: training bins, curves, and predictions of the first seed."""
+    """Tables of a run: gradient norms, bins, curves, the first seed's predictions."""
     if experiment == MEAN:
         return {}
     return {
@@ -223,7 +223,7 @@ def _roc() -> list[dict[str, Any]]:
 
 
 def _panels(arm: str) -> list[dict[str, Any]]:
-    """Only CE gets image 40 right; all losses get image 7 right and image 9 wrong."""
+    """Predictions of three images: 7 is right, 9 wrong, and 40 right only for CE."""
     rows = []
     for scaling, confidence in (("none", 0.91), ("ece", 0.64)):
         for image in (40, 9, 7):

@@ -81,7 +81,7 @@ def runs_of(
     values: Iterable[Mapping[str, Any]],
     **tables: Iterable[Mapping[str, Any]],
 ) -> Runs:
-    """Runs with values (of the test split by default) and other tables."""
+    """Runs made of rows, values (on the test split by default) and other tables."""
     rows = [{"split": "test", "scaled": False, **row} for row in values]
     shapes = {name: ["run", *columns] for name, columns in MEASURED_COLUMNS.items()}
     made = {
@@ -116,7 +116,7 @@ def shifted(
 
 
 def diverged(runs: Runs, among: Where) -> Runs:
-    """The runs; those in `among` are marked as diverged, so they must not count."""
+    """The runs, with those that `among` selects marked as diverged."""
     lost = runs.table["diverged"] | among.mask(runs.table)
     return tidied(replace(runs, table=runs.table.assign(diverged=lost)))
 

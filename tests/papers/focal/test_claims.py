@@ -105,7 +105,7 @@ def history(number: int, arm: str, seed: int) -> list[dict[str, Any]]:
 
 
 def evaluation(row: dict[str, Any], number: int, arm: str) -> list[dict[str, Any]]:
-    """Values of an evaluation: of texts at two epochs, of images after the last one."""
+    """Values of an evaluation: texts after two epochs, images after the last one."""
     is_ce = arm == "CE"
     noise = jitter(arm, row["seed"])
     ece = 0.2 * 0.7 ** ARMS.index(arm) + noise
@@ -204,7 +204,7 @@ def runs() -> Iterator[Runs]:
 
 
 def _runs() -> Runs:
-    """A study that agrees with the paper, with a data set that the paper lacks."""
+    """A study that agrees with the paper and has one data set that the paper lacks."""
     table = classifiers()
     values: list[dict[str, Any]] = []
     norms = []
@@ -229,7 +229,8 @@ def _runs() -> Runs:
 
 def judged(runs: Runs, name: str) -> dict[str, Any]:
     (claim,) = (claim for claim in CLAIMS if claim.id == name)
-    # Data that are the same in all studies are shown only in the primary study.
+    # If a claim's data are the same in all studies, only the primary study shows the
+    # claim.
     profile = claim.primary if claim.same_everywhere else "study"
     return judge_all("focal", [claim], runs, profile=profile)[0]
 
@@ -298,7 +299,8 @@ def test_runs_like_the_papers_hold(runs: Runs) -> None:
             -0.5,
             {"among": MAIN & FL_3, "epoch": 5},
         ),
-        # The change raises the rise from 0.45 to 0.95; with cross-entropy it is 1.5.
+        # The change makes the rise 0.95 instead of 0.45; with cross-entropy the rise is
+        # 1.5.
         (
             "rise-of-wrong-nll-is-less-severe",
             "nll_wrong",
@@ -451,7 +453,7 @@ def test_a_printed_number_is_that_of_the_part_that_is_shown(
     runs: Runs, name: str
 ) -> None:
     claim = "flsd-53-beats-every-baseline"
-    # The claim shows its worst part.
+    # The value of the claim is that of its worst part.
     better = 0.9 * 0.2 * 0.7 ** ARMS.index(name)
     turned = shifted(runs, "ece", -better, among=MAIN & BASELINES[name])
     row = judged(turned, claim)

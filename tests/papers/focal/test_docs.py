@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from softmax_temperature.papers.focal.tables import printed_numbers
+from softmax_temperature.papers.shared.claims import CONTRADICTED
 from softmax_temperature.papers.shared.results import NOT_TESTED, evidence
 
 STUDIES = ("focal_cifar10", "focal_cifar100", "text", "translation_multi30k")
@@ -33,7 +34,7 @@ def page(project_root: Path) -> str:
 
 
 def estimates(root: Path) -> Iterator[tuple[float, float, float]]:
-    """Value and interval of every claim and task, in the claim's unit and in points."""
+    """Value and interval of every claim and of its tasks, as stored and times 100."""
     for study in STUDIES:
         path = root / "results" / study / "focal" / "claims.json"
         for row in json.loads(path.read_text(encoding="utf-8")):
@@ -68,6 +69,12 @@ def test_every_quoted_interval_belongs_to_a_claim(
 
 def test_the_page_counts_what_is_not_tested(page: str, project_root: Path) -> None:
     claims = evidence(project_root / "results")["focal"]
+    contradicted = [
+        claim
+        for claim in claims
+        if any(row["verdict"] == CONTRADICTED for row in claim.others)
+    ]
+    assert f"they contradict {len(contradicted)} claims" in page
     untested = [claim for claim in claims if claim.primary["verdict"] == NOT_TESTED]
     assert f"{len(untested)} of {len(claims)} claims are not tested" in page
 
@@ -80,8 +87,36 @@ def table_after(page: str, heading: str) -> list[list[str]]:
     ]
 
 
+def test_the_ece_after_scaling_is_that_of_either_criterion(
+    page: str, project_root: Path
+) -> None:
+    tasks = {
+        "CIFAR-10": ("focal_cifar10", "cifar10-vgg"),
+        "CIFAR-100": ("focal_cifar100", "cifar100-vgg"),
+        "20 Newsgroups": ("text", "newsgroups20-cnn"),
+        "SST": ("text", "sst-tree-lstm"),
+    }
+    methods = ("CE", "LS-0.05", "FL-3", "FLSD-53")
+    rows = table_after(page, "## How the temperature is fitted")
+    assert [row[:2] for row in rows] == [
+        [name, criterion] for name in tasks for criterion in ("ECE", "NLL")
+    ]
+    for name, criterion, *cells in rows:
+        study, task = tasks[name]
+        table = pd.read_csv(
+            project_root / "results" / study / "focal" / "tables" / "ablation.csv"
+        )
+        chosen = table[
+            (table["task"] == task)
+            & (table["variant"] == "temperature by NLL")
+            & (table["metric"] == "ece_after_scaling")
+        ].set_index("method")
+        column = {"ECE": "main", "NLL": "changed"}[criterion]
+        assert cells == [f"{100 * chosen.loc[one, column]:.1f}" for one in methods]
+
+
 def of_tables(root: Path, study: str, dataset: str) -> dict[tuple[str, str], Any]:
-    """Rows of Tables 1 and 2, by loss and metric."""
+    """The study's rows of Tables 1 and 2 on a data set, by loss and metric."""
     folder = root / "results" / study / "focal" / "tables"
     names = ("table_1", "table_2")
     together = pd.concat([pd.read_csv(folder / f"{name}.csv") for name in names])
@@ -90,7 +125,7 @@ def of_tables(root: Path, study: str, dataset: str) -> dict[tuple[str, str], Any
 
 
 def printed_on(dataset: str) -> dict[tuple[str, str], float]:
-    """Printed numbers by loss and metric, NaN if unknown.
+    """The printed numbers on a data set, by loss and metric; NaN if unknown.
 
     The numbers on CIFAR-10 are for a ResNet-50.
     """

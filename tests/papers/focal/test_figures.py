@@ -327,7 +327,7 @@ def points(axes: Axes) -> list[list[float]]:
 
 
 def guessing(runs: Runs, *seeds: int) -> Runs:
-    """Runs in which the given seeds of cross-entropy on digits only guess."""
+    """Runs in which cross-entropy on digits only guesses for the given seeds."""
     chosen = MAIN & CE & where(experiment=DIGITS, seed=seeds)
     return shifted(runs, "accuracy", -0.85, among=chosen)
 
@@ -349,7 +349,7 @@ def test_the_summary_leaves_out_what_guesses_and_its_row_says_so(
 
 
 def full_after(runs: Runs, *epochs: int) -> Runs:
-    """The runs, with all training samples in the last bin after the given epochs."""
+    """The runs, but after the given epochs all training samples are in the last bin."""
     table = runs.tables["reliability"].copy()
     is_full = table["epoch"].isin(epochs)
     is_last = table["high"] == 1

@@ -191,8 +191,8 @@ def test_early_stopping_is_shown_over_all_epochs_and_near_the_best(runs: Runs) -
 def test_the_ablation_pairs_seeds(runs: Runs, tmp_path: Path) -> None:
     table = ablation.table(runs)
     row = cell(table, task=CIFAR, variant="mean reduction", method="CE", metric="ece")
-    # With the change minus with the main recipe, the seeds give 0.04 - 0.05 and 0.08 -
-    # 0.07.
+    # The seeds' differences, with the change minus with the main recipe, are 0.04 -
+    # 0.05 and 0.08 - 0.07.
     assert row[["seeds", "status"]].tolist() == [2, "measured"]
     numbers = row[["main", "changed", "difference", "difference_sd"]].tolist()
     assert numbers == pytest.approx([0.06, 0.06, 0, 0.02 / 2**0.5])

@@ -95,7 +95,7 @@ NEVER |= dict.fromkeys(("value", "sd", "low", "high", "published", "n", "unit"))
 
 @pytest.fixture
 def results(tmp_path: Path) -> Path:
-    """The folder `results` with one profile and one paper, which has all parts."""
+    """The folder `results`: one profile with one paper, whose results are complete."""
     folder = tmp_path / "results" / "toy" / "focal"
     (folder / "tables").mkdir(parents=True)
     (folder / "claims.json").write_text(json.dumps([CLAIM, SAME, NEVER]))
@@ -222,7 +222,7 @@ def page(results: Path, place: str) -> Page:
 
 
 def assert_sound(results: Path) -> None:
-    """Check that pages fetch and run nothing, that ids are unique, and links work."""
+    """Check that pages fetch and run nothing, that ids are unique and links work."""
     found = {one.path: one for one in pages(results)}
     for one in found.values():
         assert len(one.ids) == len(set(one.ids)), one.path
@@ -284,8 +284,8 @@ def test_the_page_keeps_the_order_of_the_notebook_and_nothing_acts() -> None:
     assert places == sorted(places)
     assert 'alt="Figure 1: curves" width="380"' in html
     assert "<strong>ECE</strong>" in html
-    # The page leaves out the notebook's code, its title, which the page already has,
-    # and its claims, which the page shows in its own way.
+    # The page leaves out the notebook's code. It also leaves out the title, which it
+    # already has, and the claims, which it shows in its own way.
     for elsewhere in ("shown(table)", "Focal loss, checked", "Judged here."):
         assert elsewhere not in html
     for acting in ("<script", "<img src=x", "javascript:", "color: red"):
@@ -389,7 +389,8 @@ def test_another_study_that_decides_the_opposite_is_shown_unfolded(
     html = (results / "index.html").read_text()
     for closed in re.findall(r"<details.*?</details>", html, flags=re.DOTALL):
         assert "contradicted" not in closed
-    # The page of the study that disputes the claim lists the primary study first, too.
+    # The page of the study that contradicts the claim also lists the primary study
+    # first.
     own = page(results, "other/index.html").text
     assert "✗ contradicted disputed" in own
     assert own.index("✓ holds toy primary") < own.index("✗ contradicted other")

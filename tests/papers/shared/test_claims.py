@@ -102,13 +102,13 @@ def judged(
             equivalent(0.1),
             [seeds(0.0)],
             INCONCLUSIVE,
-        ),  # The interval exceeds the region on both sides.
+        ),  # This interval exceeds the region on both sides.
         (equivalent(0.2), [seeds(-0.5)], CONTRADICTED),
         # An interval that ends exactly at the bound does not pass it.
         (above(0.5), [Drawn(0.6, (0.5,) * 9 + (0.7,) * 9, 3)], INCONCLUSIVE),
         (below(0.5), [Drawn(0.6, (0.5,) * 9 + (0.7,) * 9, 3)], CONTRADICTED),
-        # All parts must hold, unless one is enough. One of several parts contradicts
-        # the claim only at a corrected level.
+        # All parts must hold, unless the criterion says that one is enough. One of
+        # several parts contradicts the claim only at a corrected level.
         (above(), [seeds(0.5), seeds(0.6)], HOLDS),
         (above(), [seeds(0.5), seeds(0.1)], INCONCLUSIVE),
         (above(), [seeds(0.5), seeds(-0.5)], CONTRADICTED),
@@ -184,7 +184,8 @@ def test_a_row_has_the_name_of_the_part_that_is_shown_after_its_unit(
     assert "part" not in row
     assert row["published"] == published[shown]
     assert task_count(row) == 2, "the shown part has two tasks"
-    assert f"] {row['unit']} (n = 6 seeds" in texts(row)["ours"]
+    part = f"{shown}; " if shown else ""
+    assert f"] {unit} ({part}n = 6 seeds" in texts(row)["ours"]
 
 
 def test_a_row_says_what_its_design_detects_and_what_its_effect_needs() -> None:
@@ -196,7 +197,7 @@ def test_a_row_says_what_its_design_detects_and_what_its_effect_needs() -> None:
     # The printed effect is 0.5, five times the standard deviation.
     assert (row["planned"], row["n_for_power"]) == (0.5, 3)
     assert row["verdict"] == INCONCLUSIVE
-    assert texts(row)["power"] == "detects 23; 50 needs n = 3"
+    assert texts(row)["power"] == "detects 23; an effect of 50 would need n = 3"
     with_bound = judged(above(0.02), seeds(0.1))
     assert texts(with_bound)["power"].startswith("detects 23 beyond the bound;")
 
@@ -224,7 +225,7 @@ def test_values_without_a_spread_detect_anything_and_one_value_nothing() -> None
 def test_an_equivalence_is_planned_for_no_effect_and_a_share_for_its_own() -> None:
     row = judged(equivalent(0.2), seeds(0.1))
     margin = row["detectable"]
-    # Each of the two tests may fail one time in ten.
+    # For a power of 80 %, each of the two tests may fail one time in ten.
     found = stats.nct.sf(2.919986, 2, margin / (0.1 / 3**0.5))
     assert found == pytest.approx(0.9, abs=1e-3)
     assert texts(row)["power"].startswith("detects ±")
@@ -439,7 +440,7 @@ def test_every_claim_with_optional_parts_names_what_was_not_run(
 def test_if_one_part_is_enough_each_part_shows_its_own_verdict() -> None:
     row = judged(above(some=True), seeds(-0.5), seeds(0.6))
     assert [part["verdict"] for part in row["parts"]] == [CONTRADICTED, HOLDS]
-    # The first level is that of the claim, the second that of one of two parts.
+    # 0.9 is the level for the claim, 0.95 the level for each of two parts.
     assert [part["level"] for part in row["parts"]] == pytest.approx([0.9, 0.95])
     said = texts(row)["ours"]
     assert (
@@ -544,9 +545,15 @@ def test_a_reader_sees_shares_in_points_and_other_numbers_as_they_are() -> None:
         assert f" {shown} (n" in texts(row | {"unit": unit})["ours"]
     said = texts(row | {"unit": "nats, part 0"})
     assert said["ours"] == (
-        "0.500 ± 0.100 [0.331, 0.669] nats, part 0 (n = 3 seeds, interval at 90 %)"
+        "0.500 ± 0.100 [0.331, 0.669] nats (part 0; n = 3 seeds, interval at 90 %)"
     )
     assert (said["printed"], said["must lie"]) == ("0.5", "above 0.01")
+
+
+def test_a_logarithm_of_a_ratio_is_shown_with_the_ratio() -> None:
+    row = judged(above(), seeds(1.279)) | {"unit": "logarithm of the ratio of ECE"}
+    assert "logarithm of the ratio of ECE (a ratio of 3.59; n = 3" in texts(row)["ours"]
+    assert "a ratio" not in texts(row | {"unit": "nats"})["ours"]
 
 
 def test_a_small_number_shows_its_side_of_zero_and_zero_has_no_sign() -> None:
@@ -569,10 +576,11 @@ def test_names_that_say_nothing_to_a_reader_are_put_in_words() -> None:
     )
     of_right = row | {
         "unit": "nats, right, sign reversed",
+        "parts": [{"part": "right, sign reversed"}],
         "note_template": "right, sign reversed {}",
         "note": "right, sign reversed +0.500",
     }
-    assert " nats, fall of the right ones' NLL (n" in texts(of_right)["ours"]
+    assert " nats (fall of the right ones' NLL; n" in texts(of_right)["ours"]
     assert texts(of_right)["note"] == "fall of the right ones' NLL +0.500"
 
 
@@ -584,8 +592,8 @@ def test_names_that_say_nothing_to_a_reader_are_put_in_words() -> None:
         (above(), seeds(0.5), NOT_TESTED),
         (above(), seeds(0.1), NOT_TESTED),
         (above(), seeds(-0.5), CONTRADICTED),
-        # As the only part, this part would contradict the claim; as one of two parts it
-        # does not.
+        # If the claim had only this part, the part would contradict it; as one of two
+        # parts it does not.
         (above(), seeds(-0.2), NOT_TESTED),
     ],
 )

@@ -35,7 +35,7 @@ FOCAL_AGAINST_CE = Difference(of=ACCURACY, first=FOCAL_3, second=CE)
 
 
 def two_losses(**changes: Any) -> Runs:
-    """Runs in which focal loss with gamma 3 gains 0.01, 0.02 and 0.03 over CE."""
+    """Runs of three seeds; focal loss with gamma 3 gains 0.01 to 0.03 over CE."""
     rows = []
     for seed in (0, 1, 2):
         rows.append({"loss": "ce", "gamma": None, "seed": seed, "value": 0.7})
@@ -51,7 +51,7 @@ def only_part(contrast: Any, runs: Runs) -> Any:
 
 
 def numbers_of(contrast: Any, runs: Runs) -> list[float]:
-    """The values of a contrast with one part and one task."""
+    """The values of the only task in the only part of a contrast."""
     [task] = only_part(contrast, runs).tasks
     return list(vars(task)["values"])
 

@@ -112,6 +112,21 @@ def test_a_figure_is_described_by_its_titles_axes_and_legends() -> None:
     )
 
 
+def test_a_description_has_the_finding_the_ends_of_curves_and_numbers_in_legends() -> (
+    None
+):
+    figure, (axes, beside) = panels(2)
+    figure.set_label("CE 9.0 to 1.5.")
+    axes.plot([3, 2, 1.25, np.nan], label="CE")
+    axes.set(title="(a)", xlabel="epoch")
+    beside.plot([0, 1, 2], label="70.5 ± 0.5")
+    beside.set(title="SVHN", xlabel="rate")
+    beside.legend()
+    shown = described(figure)
+    assert shown.startswith("CE 9.0 to 1.5. Panels: ")
+    assert shown.endswith("At the end of (a): CE 1.25. SVHN: 70.5 ± 0.5.")
+
+
 def test_the_first_of_many_panels_are_named_and_the_others_counted() -> None:
     figure, grid = panels(15)
     for number, axes in enumerate(grid):
@@ -166,7 +181,7 @@ def test_the_text_of_every_committed_figure_is_9_pixels_tall_on_a_phone(
     for path in paths:
         text = path.read_text()
         (width,) = re.findall(r'viewBox="0 0 (\S+) ', text)
-        # Letters are outlines of 100 points.
+        # Letters are outlines, drawn at a size of 100 points and then scaled.
         points = 100 * min(map(float, LETTERS.findall(text)))
         tall = points * min(1, PHONE / float(width))
         if points < SMALLEST or tall < 9:

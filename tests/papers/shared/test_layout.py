@@ -116,7 +116,7 @@ def test_numbers_have_four_digits_or_five() -> None:
 
 @pytest.fixture
 def table() -> pd.DataFrame:
-    """A table of two methods on two tasks, one of which ran.
+    """A table of two methods and two tasks, of which one task was run.
 
     Only one of its two metrics has printed numbers.
     """

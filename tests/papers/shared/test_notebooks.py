@@ -9,7 +9,14 @@ from IPython.display import Image, Markdown
 from matplotlib.figure import Figure
 
 from softmax_temperature.papers.focal.study import placeholders
-from softmax_temperature.papers.shared.notebooks import drawn, found, opened, shown
+from softmax_temperature.papers.shared.notebooks import (
+    drawn,
+    explained,
+    found,
+    opened,
+    said,
+    shown,
+)
 from softmax_temperature.papers.shared.sources import Linked
 from softmax_temperature.runner.errors import InputError
 
@@ -200,6 +207,24 @@ def test_what_follows_has_the_claims_of_a_place_and_of_no_longer_number() -> Non
     assert "AdaECE" not in texts[0]
     assert "AdaECE" in texts[1]
     assert "Classwise" not in texts[1]
+
+
+@pytest.mark.usefixtures("in_project")
+def test_a_study_that_does_not_decide_a_claim_says_so() -> None:
+    secondary = opened("focal", "focal_cifar10")
+    primary = opened("cooling", "cooling_full")
+    head = "What follows, in this study alone"
+    assert head in secondary.follows("Table 1").data
+    assert head not in primary.follows("Table 1").data
+    assert "as not tested until that study has run" in secondary.about().data
+
+
+def test_a_text_is_shown_only_if_it_is_true_of_the_study() -> None:
+    assert said({"A.": True, "B.": False, "C.": True}).data == "A. C."
+    assert said({"A.": False}) is None
+    table = pd.DataFrame({"noise": ["generated"], "embeddings": [None], "x": ["–"]})
+    texts = {"noise": "N.", "embeddings": "E.", "x": "X.", "absent": "Y."}
+    assert explained(table, texts).data == "N."
 
 
 def test_a_study_without_the_paper_is_refused() -> None:

@@ -170,7 +170,7 @@ def record(folder: Path, runs: Runs, gamma: Any = 3.0) -> None:
         {"stage": "training", "cell": f"FL-3/{seed}", "parameters": "digest"}
         for seed in runs.table["seed"]
     ]
-    # Earlier records also named the folder of the data.
+    # Records of earlier versions also named the folder that held the data.
     parameters = {"digest": {"gamma": gamma, "root": "/there"}}
     write_json(folder / "records.json", {"cells": cells, "parameters": parameters})
 
@@ -272,7 +272,7 @@ def read_sweep(run: DeclaredRun, _: Any) -> MeasuredRun:
 
 
 def recorded_sweep(stage: MadeStage, folder: Path) -> MadeStage:
-    """A study with a sweep over three values, whose stage has no cells here."""
+    """A recorded study with a sweep over three values, without any cells here."""
     (stage.output / "sweep/0").mkdir(parents=True)
     (stage.output / "sweep/0/manifest.json").write_text("{}")
     write_runs(folder, gather(folder, sweep(stage, [0.1, 1 / 3, 0.5]), read_sweep))
@@ -286,7 +286,7 @@ def test_all_runs_of_one_cell_stay_in_the_declared_order(
     tmp_path: Path, stage: MadeStage
 ) -> None:
     elsewhere = recorded_sweep(stage, tmp_path)
-    # In the file, a third is rounded to nine digits.
+    # In the file, the factor 1 / 3 is rounded to nine digits.
     runs = gather(tmp_path, sweep(elsewhere, [0.5, 1 / 3]), read_sweep)
     assert runs.table["factor"].tolist() == pytest.approx([0.5, 1 / 3])
     assert runs.measurements["run"].tolist() == [1, 0]
@@ -377,6 +377,6 @@ def test_an_arm_that_was_declared_after_the_study_was_recorded_is_not_run(
     # Another seed of a recorded arm would change the set of seeds in the arm's mean.
     with pytest.raises(InputError, match=r"1 of 5 runs are .* recorded: FL-3/2\."):
         gathered(folder, [*declared(other, 3), *new_arm])
-    # Without a record, all runs must have been trained here.
+    # If there is no record, all runs must have been trained on this machine.
     with pytest.raises(InputError, match=r"2 of 2 runs are .*: FL-5/0, FL-5/1\."):
         gathered(tmp_path / "new", new_arm)

@@ -65,7 +65,7 @@ def only_part(contrast: Any, runs: Runs) -> Any:
 
 
 def numbers_of(contrast: Any, runs: Runs) -> list[float]:
-    """The values of a contrast with one part and one task."""
+    """The values of the only task in the only part of a contrast."""
     [task] = only_part(contrast, runs).tasks
     return list(vars(task)["values"])
 
@@ -140,7 +140,7 @@ def test_a_lost_run_neither_chooses_nor_counts() -> None:
     lost = (runs.table[BETA] == 0.1) & (runs.table["seed"] == 1)
     runs = replace(runs, table=runs.table.assign(diverged=lost))
     numbers = numbers_of(replace(GAP, chosen_by=ACCURACY), runs)
-    # Here values are chosen on test data: the best value is 1, whichever seed is left
+    # If values are chosen on test data, the best value is 1, whichever seed is left
     # out.
     assert numbers == pytest.approx([0.8 - 0.5, 0.9 - 0.7])
 
@@ -192,8 +192,8 @@ def test_best_values_are_decades_apart_in_either_order() -> None:
     assert measurement.unit == "decades"
     values = {name: part.value for name, part in measurement.parts.items()}
     assert values == pytest.approx({"vgg over gru": -2, "gru over vgg": 2})
-    # The noise is too small to move a peak, so every bootstrap draw equals the
-    # estimate.
+    # The noise is too small to move a peak, so every bootstrap draw has the same peak
+    # as the estimate.
     part = measurement.parts["gru over vgg"]
     assert isinstance(part.draws, tuple)
     assert len(part.draws) == DRAWS
@@ -288,7 +288,7 @@ def test_a_sweep_without_a_choice_is_missing_in_the_mean() -> None:
 
 
 def powers(slopes: Sequence[float], **factors: Any) -> list[dict[str, Any]]:
-    """For each seed, one power law of the inverse temperature."""
+    """For each seed, values that follow a power law of the inverse temperature."""
     return [
         {BETA: beta, "seed": seed, "value": 2 * beta**slope, **factors}
         for seed, slope in enumerate(slopes)
@@ -430,7 +430,7 @@ STRENGTH = Correlation(of=STATISTIC, against=OPTIMUM)
 
 
 def pairs_of_datasets(count: int = 5) -> list[dict[str, Any]]:
-    """A pair of each data set with each of two backbones."""
+    """One row for each pair of a data set and one of two backbones."""
     generator = np.random.default_rng(0)
     return [
         {

@@ -21,7 +21,7 @@ COLUMNS = ["published", "published_sd", "ours", "ours_sd", "seeds", "runs", DIFF
 
 
 def printed() -> pd.DataFrame:
-    """A printed number on CIFAR-10, and one on a data set without runs."""
+    """Two printed numbers: one on CIFAR-10, and one on a data set without runs."""
     row = {"network": "vgg", "loss": "ce", "metric": "accuracy", "published_sd": 0.01}
     return pd.DataFrame(
         [
@@ -72,7 +72,8 @@ def test_a_printed_number_that_was_not_run_names_the_profile_that_gives_it() -> 
     row = only_row(table, dataset="svhn")
     assert row[["experiment", "published", "seeds"]].tolist() == ["", 0.9, 0]
     assert row["status"] == "not run: profile of-svhn-vgg"
-    # If a profile declares the row itself, the table names no other profile for it.
+    # If a profile itself declares the runs of a row, the table names no other profile
+    # for the row.
     runs = runs_of(trained(0.7, 0.8))
     inside = replace(runs, table=runs.table.assign(study="whole"))
     row = only_row(TABLE.make(inside), dataset="svhn")

@@ -1,4 +1,4 @@
-"""The view that `notebooks` asks for is checked before anything runs."""
+"""The view that the section `notebooks` selects is checked before any notebook runs."""
 
 from pathlib import Path
 from typing import Any
@@ -54,7 +54,7 @@ def test_the_section_becomes_the_parameters_of_the_notebook(results: Path) -> No
     params = asked(level=0.95, arms={"cooling": arms}, beside="other")
     expected = {"study": "mini", "level": 0.95, "arms": arms, "beside": "other"}
     assert view_of(params, "cooling", results=results).parameters() == expected
-    # If the second study lacks the paper, only the first study is shown.
+    # If the second study has no results of the paper, only the first study is shown.
     beside = view_of(asked(beside="a"), "cooling", results=results).beside
     assert beside is None
 

@@ -55,9 +55,9 @@ def training(
     accuracy: float,
     **others: Any,
 ) -> Row:
-    """The row of a training: factors, outcomes and numbers.
+    """The row of a training run: factors, outcomes and numbers.
 
-    The first word of the sweep's name is the kind of network. A small noise, which
+    The first word of the sweep's name is the kind of network. A little noise, which
     depends only on the seed, is added to the numbers.
     """
     accuracy += 0.001 * (seed - 1.5)
@@ -104,7 +104,7 @@ def confirmed(row: Row, seed: int) -> Row:
 
 
 def lost(row: Row) -> Row:
-    """The same training run, diverged and therefore without numbers."""
+    """The same training run, but it diverged and therefore has no numbers."""
     return {**row, "diverged": True, "validation": {}, "test": {}, "scaled": {}}
 
 
@@ -198,7 +198,7 @@ def _runs() -> Runs:
 
 
 def pair(correlation: float, *, norm: float) -> Row:
-    """The columns of a run whose network starts as a pair."""
+    """The columns by which a run whose network starts as a pair differs."""
     return {
         "start": "pair",
         "correlation": correlation,
@@ -207,7 +207,7 @@ def pair(correlation: float, *, norm: float) -> Row:
 
 
 def described(row: Row) -> Row:
-    """The run; at inverse temperature 1, also with the heuristic's prediction.
+    """The run, with the heuristic's prediction if the inverse temperature is 1.
 
     The prediction is 20 at the best learning rate, and 90 at the other rates.
     """

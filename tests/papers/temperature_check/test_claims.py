@@ -1,4 +1,4 @@
-"""Choices do not bias verdicts; a best rate at the end of its grid counts in none."""
+"""Choices do not bias verdicts; none counts a best rate at the end of its grid."""
 
 from pathlib import Path
 from typing import Any
@@ -112,9 +112,9 @@ def test_confirmations_are_judged_where_a_sweep_has_them() -> None:
 
 
 def test_a_seed_is_judged_at_the_choice_of_the_other_seeds() -> None:
-    # Only seed 0 is best at 0.1, by a wide margin. If its own numbers counted, 0.1
-    # would be chosen for every seed. Without them, 1 is chosen for seed 0, and 0.1 for
-    # the other seeds.
+    # Only seed 0 is best at 0.1, by a wide margin. If a seed's own numbers counted, 0.1
+    # would be chosen for every seed. Because they do not count, 1 is chosen for seed 0,
+    # and 0.1 for the other seeds.
     accuracies = dict.fromkeys(SEEDS, (0.5, 0.6)) | {0: (0.9, 0.1)}
     rows = [
         training("wrn", place, rate, seed, accuracy - 0.03 * (rate != 0.1))
@@ -207,7 +207,7 @@ def test_the_note_names_best_places_and_why_another_has_none() -> None:
 
 
 def spreading(name: str, *spreads: float, **others: Any) -> list[Row]:
-    """Two seeds at each inverse temperature, with given differences in accuracy."""
+    """Two seeds at each inverse temperature, whose accuracies differ as given."""
     return [
         training(name, place, rate, seed, 0.7 + sign * spread - 0.1 * (rate != 0.1))
         | others
@@ -309,7 +309,8 @@ def test_both_claims_on_norms_are_judged_side_by_side() -> None:
 
 
 def test_each_norm_after_50_epochs_is_a_sweep_of_its_own(project_root: Path) -> None:
-    # A sweep with two norms would also count in the claim about five epochs.
+    # If a sweep of 50 epochs had two norms, it would also count in the claim about five
+    # epochs.
     profile = YAML(typ="safe").load(
         (project_root / "profiles/temperature_check.yaml").read_text(encoding="utf-8")
     )

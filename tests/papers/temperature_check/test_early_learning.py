@@ -99,7 +99,8 @@ def from_zero(network: str, seed: int, inverse_temperature: float, slope: float)
 def from_a_norm(network: str, seed: int, norm: float, dynamics: str) -> Row:
     """A flow with event times that are constant, then proportional to the norm.
 
-    The linearised dynamics must not count: here they would bend every slope.
+    The values of the linearised dynamics must not count; if they did, every slope would
+    change.
     """
     scale = noise(seed) * (norm if dynamics == "linearised" else 1)
     fit = 0.01 * max(1.0, norm / 10) * scale
@@ -145,13 +146,13 @@ def early(change: Change = dict) -> Runs:
 
 
 def with_time(row: Row, event: str, factor: float) -> Row:
-    """The row, with the time of an event multiplied by a factor."""
+    """The row, with the time of the event multiplied by `factor`."""
     name = f"time_to_{event}"
     return {**row, "train": {**row["train"], name: row["train"][name] * factor}}
 
 
 def bent(event: str, power: float) -> Change:
-    """A change that bends the line of an event's time against the norm."""
+    """A function that multiplies an event's time by a power of the initial norm."""
 
     def change(row: Row) -> Row:
         if row["start"] == "zero":
@@ -214,7 +215,7 @@ def test_points_outside_of_the_regime_change_nothing() -> None:
 
 
 def without_fit(is_lost: Callable[[float], bool]) -> Runs:
-    """The study, but the loss never halves at norms for which `is_lost` is true."""
+    """The study, but at norms for which `is_lost` is true the loss never halves."""
 
     def change(row: Row) -> Row:
         if row["start"] == "norm" and is_lost(row["start_norm"]):
@@ -309,7 +310,7 @@ def test_figures_have_logarithmic_axes_and_are_none_without_courses(draw: Any) -
 
 
 def incomplete(row: Row) -> Row:
-    """Return the row without some of its events, its late drifts and its flow's end."""
+    """Return the row without some events, the late drifts, and the end of the flow."""
     if row["start"] == "norm":
         lost = [FIT, TENTH] if row["network"] == SMOOTH else []
         lost += [UNIT, FIT] if row["start_norm"] > 100 else []

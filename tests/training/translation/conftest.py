@@ -63,7 +63,7 @@ def recipe() -> Recipe:
 
 @pytest.fixture
 def make(vocabulary: Vocabulary) -> Callable[..., TranslationTransformer]:
-    """A narrow network without dropout; arguments change sizes and the seed."""
+    """A function that makes a narrow network without dropout, with sizes and a seed."""
 
     def network(**changes: object) -> TranslationTransformer:
         sizes = {

@@ -51,8 +51,8 @@ def test_padding_changes_neither_logits_nor_loss_nor_gradients(
 def test_a_sentence_has_the_same_logits_in_a_batch_and_alone(
     make: Make, pairs: SentencePairs, training: bool
 ) -> None:
-    # In evaluation mode without gradients, torch uses faster kernels with different
-    # masks.
+    # In evaluation mode without gradients, torch uses other, faster kernels, which
+    # apply masks differently.
     network = make().train(training)
     with torch.set_grad_enabled(training):
         together = network(pairs.teacher_forced(torch.arange(len(pairs))))
@@ -114,7 +114,7 @@ LOSSES = {
 
 @pytest.fixture
 def trainer(make: Make, pairs: SentencePairs, recipe: Recipe) -> Callable[..., Trainer]:
-    """A trainer with a given loss; other arguments change values of the recipe."""
+    """A function that makes a trainer with a given loss and a changed recipe."""
 
     def start(
         loss: str = "cross_entropy",

@@ -1,4 +1,4 @@
-"""Batches of pairs have every pair once and similar lengths; teacher forcing."""
+"""Batches contain every pair once and have similar lengths; prefixes are shifted."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""BLEU equals sacrebleu's; streaming does not change calibration errors."""
+"""BLEU equals that of sacrebleu; streaming does not change calibration errors."""
 
 import re
 import subprocess

@@ -105,7 +105,8 @@ def test_padding_and_start_are_never_chosen_and_a_decided_search_stops() -> None
 
 
 Make = Callable[..., TranslationTransformer]
-# If long translations were not favoured, an untrained network would return empty ones.
+# Long translations are favoured; otherwise an untrained network would return empty
+# ones.
 SEARCH = BeamSearch(beam=3, length_penalty=4.0, extra_length=2, sentences=64)
 
 

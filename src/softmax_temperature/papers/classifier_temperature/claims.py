@@ -60,7 +60,7 @@ _WIDENED = (
 
 
 def _rescaling(optimizer: str) -> Difference:
-    """The accuracy with the rescaled loss minus that with the plain loss."""
+    """With `optimizer`, the rescaled loss's accuracy minus the plain loss's."""
     return Difference(
         of=BEST_ACCURACY,
         first=RESCALED,
@@ -74,7 +74,7 @@ def _rescaling(optimizer: str) -> Difference:
 
 
 def _against(name: str) -> Correlation:
-    """|r| of feats_corr minus |r| of another statistic."""
+    """|r| of feats_corr minus |r| of the statistic `name`."""
     return Correlation(
         of=statistic(STRONGEST),
         against=BEST_INVERSE_TEMPERATURE,
@@ -86,7 +86,7 @@ def _against(name: str) -> Correlation:
 
 
 def _rank(runs: Runs, chosen: pd.DataFrame) -> str:
-    """The rank of feats_corr among all statistics, by |r|."""
+    """A note on the rank of feats_corr among all statistics, by |r|."""
     optima = BEST_INVERSE_TEMPERATURE.of(runs, chosen)
     absolute = {
         name: abs(correlation(statistic(name).of(runs, chosen), optima))

@@ -112,7 +112,7 @@ def declared_runs(params: Params) -> Iterator[DeclaredRun]:
 
 
 def _place(params: Params, dataset: str, backbone: str) -> dict[str, Any]:
-    """The factors of embeddings."""
+    """The factors shared by all runs on the embeddings of `dataset` by `backbone`."""
     weights = params.backbones[backbone].weights
     return {"dataset": dataset, "backbone": backbone, "weights": weights}
 
@@ -143,7 +143,7 @@ def _rescaling_factors(params: Params, arm: Cell) -> dict[str, Any]:
 
 
 def read_run(run: DeclaredRun, artifact: Artifact) -> MeasuredRun:
-    """Read the values of all runs of a cell; for pairs, the rows in their table."""
+    """Read the values of all runs of a cell; for pairs, read their table instead."""
     if run.stage is search:
         return MeasuredRun({}, _searches(artifact, run.factors["epochs"]))
     if run.stage is rescaling:
@@ -153,7 +153,7 @@ def read_run(run: DeclaredRun, artifact: Artifact) -> MeasuredRun:
 
 
 def _searches(artifact: Artifact, epochs: int) -> list[dict[str, Any]]:
-    """The values of a search, as means over its repeats."""
+    """The values of each run in a cell of `search`, as means over repeats."""
     at = {"epoch": epochs}
     test = []
     validation = []
@@ -170,7 +170,7 @@ def _searches(artifact: Artifact, epochs: int) -> list[dict[str, Any]]:
 
 
 def _rescalings(artifact: Artifact, epochs: int) -> list[dict[str, Any]]:
-    """The test accuracy after the best epoch, by repeat and inverse temperature."""
+    """The test accuracy of each repeat and inverse temperature after its best epoch."""
     record = artifact.json("record.json")
     curves = artifact.tensors("curves.safetensors")["test"]
     grid = TemperatureGrid(
@@ -186,5 +186,5 @@ def _rescalings(artifact: Artifact, epochs: int) -> list[dict[str, Any]]:
 
 
 def _numbered(rows: Sequence[Mapping[Any, Any]]) -> list[dict[str, Any]]:
-    """The rows with the numbers of their runs, in order."""
+    """Number `rows` from 0, in the column of the run."""
     return [{RUN: number, **row} for number, row in enumerate(rows)]

@@ -64,7 +64,7 @@ class CorrelationOfPredictions(Declared):
 
     @property
     def unit(self) -> str:
-        """The unit of the estimates."""
+        """The unit of the correlations or of their differences."""
         return "r" if self.minus is None else "difference of r"
 
     def _whole(self, runs: Runs) -> Evidence:

@@ -211,7 +211,7 @@ def figure_4(runs: Runs) -> Figure:
 
 
 def _predictions(axes: Axes, table: pd.DataFrame, column: str, title: str) -> None:
-    """Draw one panel, with marks by data set, open for untrained backbones."""
+    """Draw one panel, with a mark per data set, open for untrained backbones."""
     axes.set(xscale="log", yscale="log")
     for place, (dataset, rows) in enumerate(table.groupby("dataset", observed=True)):
         hue = HUES[place % 8]

@@ -97,7 +97,7 @@ ACCURACY_AT_VALIDATION_BEST = Metric("accuracy_at_validation_best", label="accur
 
 
 def statistic(name: str) -> Derived:
-    """A column of the table of pairs, as a metric of each pair."""
+    """The column `name` of the table of pairs, as a metric with one value per pair."""
 
     def column(runs: Runs, _: pd.DataFrame) -> pd.Series[float]:
         return runs.tables["pairs"].set_index(RUN)[name]
@@ -136,7 +136,7 @@ def tidied(runs: Runs) -> Runs:
 
 
 def pairs(runs: Runs, chosen: pd.DataFrame | None = None) -> pd.DataFrame:
-    """The table of all pairs or of chosen ones, with the source of their weights."""
+    """The table of the `chosen` pairs, or of all, with a column for their `weights`."""
     rows = runs.select(PAIR) if chosen is None else chosen
     table = runs.tables["pairs"].dropna(axis="columns", how="all")
     table = table[table[RUN].isin(rows.index)]
@@ -154,7 +154,7 @@ def searches(runs: Runs) -> pd.DataFrame:
 
 
 def is_trained(runs: Runs, table: pd.DataFrame) -> pd.Series[bool]:
-    """Whether the backbone of each row of a table of pairs is trained."""
+    """Whether each row of `table`, a table of pairs, has a trained backbone."""
     trained = runs.select(TRAINED_PAIR)
     index = pd.MultiIndex.from_frame(trained[_PLACE])
     rows = pd.MultiIndex.from_frame(table[_PLACE])

@@ -75,7 +75,7 @@ def table_1(runs: Runs) -> pd.DataFrame:
 
 
 def _ours(values: pd.Series[float], left_out: pd.DataFrame) -> dict[str, Any]:
-    """Our values of one row and metric of Table 1, by column.
+    """Our values for one row and one metric of Table 1, by column.
 
     Args:
         values: The column of the metric, by subset and method.
@@ -90,7 +90,7 @@ def _ours(values: pd.Series[float], left_out: pd.DataFrame) -> dict[str, Any]:
 
 
 def cost_of_rules(runs: Runs) -> pd.DataFrame:
-    """Accuracy lost compared with the grid's best, by rule, over pairs."""
+    """The accuracy that each rule loses compared with the grid's best, over pairs."""
     lost = runs.tables["rules"].groupby("rule", sort=False)["accuracy_lost"]
     columns = {
         "mean": lost.mean(),
@@ -153,7 +153,7 @@ def _summary(costs: pd.Series[float]) -> dict[str, float]:
 
 
 def _mean_and_interval(values: pd.Series[float]) -> dict[str, float]:
-    """Mean and Student's interval; fewer than two values have no interval."""
+    """The mean of `values`, with Student's interval if there are two or more."""
     mean = float(values.mean())
     if len(values) < 2:
         return {"difference": mean}

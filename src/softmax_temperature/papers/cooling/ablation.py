@@ -1,4 +1,4 @@
-"""Changes to the recipe or to Cooling, each with and without Cooling.
+"""The table of changes to the recipe or to Cooling, each with and without Cooling.
 
 Runs are compared if they share experiment, schedule, loss and seed. If only Cooling is
 changed, a run is compared with two runs of the main recipe: without Cooling, and with
@@ -111,7 +111,7 @@ def table(runs: Runs, *, role: str) -> pd.DataFrame:
 
 
 def _why_none(row: pd.Series) -> str:
-    """The reason why no seed finished on both sides."""
+    """The reason why no seed finished with and without Cooling."""
     diverged = row["diverged_cooled"]
     stuck = row["stuck_cooled"]
     if diverged + stuck == row["runs"]:
@@ -124,7 +124,7 @@ def _all_cells(texts: pd.Series[str]) -> str:
 
 
 def _compared(runs: Runs, role: str) -> pd.DataFrame:
-    """The main recipe's runs on the same tasks and modes, then the changed runs."""
+    """The main recipe's runs on the changed runs' tasks and modes, then the latter."""
     changed = runs.select(where(role=role))
     main = runs.select(EVERY_MAIN_RUN).drop_duplicates(
         ["dataset", "network", "schedule", "mode", "factor", "max_temperature", "seed"]
@@ -145,7 +145,7 @@ def _compared(runs: Runs, role: str) -> pd.DataFrame:
 
 
 def _pairs(rows: pd.DataFrame) -> pd.DataFrame:
-    """One row per run with Cooling: the runs compared with it, and differences.
+    """One row per run with Cooling, with the runs that it is compared with.
 
     Columns of the run without Cooling end in `_without`, columns of the run with the
     same Cooling and the main recipe in `_unchanged`.
@@ -173,10 +173,10 @@ def _pairs(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _with_reference(cooled: pd.DataFrame, without: pd.DataFrame) -> pd.DataFrame:
-    """Add to runs with Cooling the column `compared_with`, an experiment without it.
+    """Add the column `compared_with`, the experiment without Cooling to compare with.
 
-    This is the run's own experiment if that also trains without Cooling, else the main
-    recipe's experiment, or "" if there is neither.
+    It is the run's own experiment if that experiment also trains without Cooling,
+    otherwise the main recipe's experiment, and "" if neither exists.
     """
     own = without[["experiment", *_PLACE]].drop_duplicates()
     own = own.assign(compared_with=own["experiment"])

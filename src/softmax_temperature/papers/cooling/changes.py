@@ -21,10 +21,11 @@ ROLES = ("ablation", "ours")
 
 
 def changes(table: pd.DataFrame, main: pd.DataFrame) -> list[str]:
-    """The change that each run makes; "" for a run of the main recipe.
+    """The change that each run in `table` makes; "" for a run of the main recipe.
 
-    A run without Cooling may itself change nothing. In an experiment that changes only
-    Cooling, such a run takes its label from another run of the experiment.
+    A run without Cooling may itself differ in nothing from the main recipe. In an
+    experiment that changes only Cooling, such a run takes its label from another run of
+    the experiment.
 
     Args:
         table: The runs.
@@ -44,14 +45,14 @@ def changes(table: pd.DataFrame, main: pd.DataFrame) -> list[str]:
 
 
 def _main_of(run: pd.Series[Any], main: pd.DataFrame) -> pd.DataFrame:
-    """The main runs of the same data set and network, or else of the same data set."""
+    """The main runs on the data set and network of `run`, or else on its data set."""
     on_data: pd.DataFrame = main[main["dataset"] == run["dataset"]]
     same: pd.DataFrame = on_data[on_data["network"] == run["network"]]
     return on_data if same.empty else same
 
 
 def change(run: pd.Series[Any], main: pd.DataFrame) -> str:
-    """The change in one run, compared with the main runs of its task.
+    """The words for the change by which `run` differs from the main runs of its task.
 
     The change is to the recipe or, if the recipe is the same, to Cooling.
     """
@@ -65,7 +66,7 @@ def change(run: pd.Series[Any], main: pd.DataFrame) -> str:
 
 
 def _recipe(run: pd.Series[Any], main: pd.Series[Any]) -> list[str]:
-    """The words for the recipe's factors in which a run differs."""
+    """The words for each factor of the recipe in which `run` differs from `main`."""
     words = []
     if run["activation"] != main["activation"]:
         words.append(ACTIVATIONS.get(run["activation"], run["activation"]))
@@ -84,7 +85,7 @@ def _recipe(run: pd.Series[Any], main: pd.Series[Any]) -> list[str]:
 
 
 def _augmentation(run: pd.Series[Any], main: pd.Series[Any]) -> list[str]:
-    """The words for a different augmentation of the images."""
+    """The words for an augmentation of the images that differs from that of `main`."""
     words = []
     if run["crop_padding"] != main["crop_padding"]:
         words.append("random crops" if run["crop_padding"] else "no random crops")
@@ -94,7 +95,7 @@ def _augmentation(run: pd.Series[Any], main: pd.Series[Any]) -> list[str]:
 
 
 def _cooling(run: pd.Series[Any]) -> list[str]:
-    """The words for settings of Cooling that differ from the paper's."""
+    """The words for the settings of Cooling in which `run` differs from the paper."""
     words = []
     period = str(run["period"])
     if period == "1":

@@ -114,7 +114,7 @@ _STAND_IN = {_SMALL: "CamVid in place of ADE20K"}
 
 
 def _gain(mode: str, *, among: Where) -> Difference:
-    """The accuracy with a mode of Cooling minus the accuracy without Cooling."""
+    """The accuracy with Cooling in `mode` minus the accuracy without Cooling."""
     return Difference(
         of=ACCURACY,
         first=MODES[mode],
@@ -127,7 +127,7 @@ def _gain(mode: str, *, among: Where) -> Difference:
 
 
 def _accuracy(first: Where, second: Where, among: Where) -> Difference:
-    """The difference in accuracy between two sets of runs, over all schedules."""
+    """The accuracy of `first` minus that of `second`, over all schedules."""
     return Difference(
         of=ACCURACY,
         first=first,
@@ -139,7 +139,7 @@ def _accuracy(first: Where, second: Where, among: Where) -> Difference:
 
 
 def gain_on_each_schedule(mode: str) -> Parts:
-    """The gain of a mode of Cooling on each schedule separately."""
+    """The gain of Cooling in `mode`, with one part per schedule."""
     return Parts(
         {
             display.SCHEDULES[name]: _gain(mode, among=where(schedule=name))
@@ -151,7 +151,7 @@ def gain_on_each_schedule(mode: str) -> Parts:
 
 
 def _of_mode(mode: str, without: float, piecewise: float) -> list[Claim]:
-    """The claims from Table 1 about one mode of Cooling.
+    """The claims from Table 1 about Cooling in `mode`.
 
     Args:
         mode: The mode.
@@ -219,7 +219,7 @@ def _of_mode(mode: str, without: float, piecewise: float) -> list[Claim]:
 
 
 def _calibration(mode: str) -> Difference:
-    """The calibration error with a mode of Cooling minus the error without Cooling."""
+    """The ECE with Cooling in `mode` minus the ECE without Cooling."""
     return Difference(
         of=ECE,
         first=MODES[mode],
@@ -230,7 +230,7 @@ def _calibration(mode: str) -> Difference:
 
 
 def _against_schedule(schedule: str) -> Difference:
-    """The accuracy with last layer Cooling alone minus that with a schedule alone."""
+    """The accuracy with last layer Cooling alone minus that with `schedule` alone."""
     return Difference(
         of=ACCURACY,
         first=LAST_LAYER & NO_SCHEDULE,
@@ -241,7 +241,7 @@ def _against_schedule(schedule: str) -> Difference:
 
 
 def _against_schedules() -> Parts:
-    """Last layer Cooling without a schedule against each schedule without Cooling."""
+    """Compare last layer Cooling alone with each schedule alone."""
     return Parts(
         {
             f"against {display.SCHEDULES[name]}": _against_schedule(name)
@@ -254,7 +254,7 @@ def _against_schedules() -> Parts:
 
 
 def _against_other_modes() -> Parts:
-    """Last layer Cooling against each other mode, on each schedule separately."""
+    """Compare last layer Cooling with each other mode, with one part per schedule."""
     others = {"distributed": DISTRIBUTED, "periodic": PERIODIC}
     return Parts(
         {
@@ -271,7 +271,7 @@ def _against_other_modes() -> Parts:
 
 
 def _equal_trainings(_: Runs, chosen: pd.DataFrame) -> str:
-    """A note on the runs with periodic Cooling that equal last layer Cooling."""
+    """A note on the periodic runs that never redistributed, if there are any."""
     equal = NOT_REDISTRIBUTED.mask(chosen).sum()
     if not equal:
         return ""
@@ -283,7 +283,7 @@ def _equal_trainings(_: Runs, chosen: pd.DataFrame) -> str:
 
 
 def _better_than_distributed(among: Where) -> Parts:
-    """The other modes against distributed Cooling."""
+    """Compare each of the other modes with distributed Cooling."""
     return Parts(
         {
             "Last layer": _accuracy(LAST_LAYER, DISTRIBUTED, among),
@@ -294,7 +294,7 @@ def _better_than_distributed(among: Where) -> Parts:
 
 
 def _helps_with_factors(among: Where) -> Difference:
-    """The gain of last layer Cooling with each factor up to 1."""
+    """The gain of last layer Cooling, with one part per Cooling factor up to 1."""
     return Difference(
         of=ACCURACY,
         first=FACTOR_UP_TO_1,
@@ -306,7 +306,7 @@ def _helps_with_factors(among: Where) -> Difference:
 
 
 def _diverges_with_factors(among: Where) -> Proportion:
-    """The share of seeds with which every factor above 1 diverges."""
+    """The share of seeds for which every Cooling factor above 1 diverges."""
     return Proportion(
         of=Having("diverged", DIVERGED),
         among=among & FACTOR_ABOVE_1,
@@ -316,7 +316,7 @@ def _diverges_with_factors(among: Where) -> Proportion:
 
 
 def _only(name: str) -> Where:
-    """The runs of the ablations with one change and no other."""
+    """The runs of the ablations with the change `name` and no other change."""
     chosen = ABLATIONS & CHANGES[name]
     for other, change in CHANGES.items():
         if other != name:
@@ -325,7 +325,7 @@ def _only(name: str) -> Where:
 
 
 def _under_each_change() -> Parts:
-    """The gain of last layer Cooling under each change to the recipe or to Cooling."""
+    """The gain of last layer Cooling, with one part per change to recipe or Cooling."""
     contrasts = {
         name: _accuracy(LAST_LAYER, NO_COOLING, _only(name)) for name in CHANGES
     }
@@ -356,7 +356,7 @@ def _segmentation(metric: str) -> Difference:
 
 
 def _cost(runs: Runs) -> Measurement:
-    """The time of one Cooling step divided by an epoch's: a part per device."""
+    """The time of a Cooling step over the time of an epoch: one part per device."""
     cost = runs.tables["cost"]
     if cost.empty:
         return not_tested(
@@ -371,7 +371,7 @@ def _cost(runs: Runs) -> Measurement:
 
 
 def _idle(runs: Runs, chosen: pd.DataFrame) -> str:
-    """A note on the number of fits without a best temperature."""
+    """A note on the number of Cooling steps that found no best temperature."""
     rows = runs.measured("at_bound", split="validation")
     at_bound = rows[rows["run"].isin(chosen.index)]["value"]
     if not at_bound.any():
@@ -657,7 +657,7 @@ CLAIMS: tuple[Claim, ...] = (
         criterion=below(CHEAP),
         published=CHEAP,
         primary=_STUDY,
-        # The times were measured twice.
+        # The times were measured twice, which makes two looks.
         looks={_STUDY: 2},
         same_everywhere=True,
     ),

@@ -96,7 +96,7 @@ def collect(params: Params, folder: Path) -> None:
 
 
 def declared_runs(params: Params) -> Iterator[DeclaredRun]:
-    """The declared runs; segmentation comes last."""
+    """The runs that `params` declare; segmentation comes last."""
     section = params.cooling
     parameters = {cell.name: cell.parameters for cell in train_cooling.cells(params)}
     for name, schedule, arm, seed in section.trainings():
@@ -166,7 +166,7 @@ def cooling_factors(arm: Arm) -> dict[str, Any]:
 
 
 def recipe_factors(recipe: Recipe) -> dict[str, Any]:
-    """The factors of a recipe."""
+    """The factors that `recipe` sets."""
     return {
         "schedule": schedule_factor(recipe.schedule),
         "warmup": recipe.schedule.warmup,
@@ -179,7 +179,7 @@ def recipe_factors(recipe: Recipe) -> dict[str, Any]:
 
 
 def schedule_factor(schedule: Schedule) -> str:
-    """The paper's name for a schedule, from its shape instead of its key."""
+    """The paper's name for `schedule`, derived from its shape instead of its key."""
     if schedule.name == "constant":
         return "none"
     if schedule.name == "steps":
@@ -257,7 +257,7 @@ def _segmentation_run(record: dict[str, Any]) -> MeasuredRun:
 
 
 def segmentation_pixels(params: Params) -> dict[str, NDArray[np.uint8]]:
-    """The first seed's pictures to show; none if they are not on this machine.
+    """The pictures of the first seed to show; empty if they are not on this machine.
 
     Returns:
         `images` (panels, height, width, 3), `labels` and, by mode, predictions (panels,
@@ -279,7 +279,7 @@ def segmentation_pixels(params: Params) -> dict[str, NDArray[np.uint8]]:
 
 
 def cost_of_cooling(path: Path = BENCHMARKS) -> pd.DataFrame:
-    """The times measured by `make bench`."""
+    """The times that `make bench` measured; empty if it has not run."""
     devices = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     rows = []
     for device, measured in devices.items():

@@ -117,7 +117,7 @@ def figure_1(runs: Runs) -> Figure | None:
     The vertical scale fits the factors up to 1. The legend shows only marks that occur.
     """
     rows = _with_accuracy(runs, FIGURE_1 & (NO_COOLING | ANY_FACTOR))
-    # Networks whose baseline was trained for the figure come first.
+    # Sort networks whose baseline was trained for this figure before the others.
     rows = rows.sort_values("mode", ascending=False, kind="stable")
     entries = [
         entry(f"{MODES[LAST]} Cooling, mean", color=COLOURS[LAST], **_DOT),
@@ -135,7 +135,7 @@ def figure_1(runs: Runs) -> Figure | None:
 
 
 def _by_factor(axes: Axes, rows: pd.DataFrame) -> None:
-    """Draw accuracy against the factor; the line is the mean without Cooling."""
+    """Draw accuracy against the factor, and the mean without Cooling as a line."""
     factors = rows["factor"]
     rows = rows[~rows["lost"]]
     plain = PERCENT * rows[rows["mode"] == PLAIN]["accuracy"]
@@ -165,7 +165,7 @@ def _by_factor(axes: Axes, rows: pd.DataFrame) -> None:
 def learning_rates(runs: Runs) -> Figure | None:
     """Draw a figure of ours: accuracy against the learning rate, without a schedule.
 
-    One line is with last-layer Cooling, one without.
+    One line is for runs with last-layer Cooling, the other for runs without it.
     """
 
     def panel(axes: Axes, rows: pd.DataFrame) -> None:
@@ -190,7 +190,7 @@ def learning_rates(runs: Runs) -> Figure | None:
 
 
 def _with_accuracy(runs: Runs, chosen: Where) -> pd.DataFrame:
-    """The chosen runs, with the column `accuracy`, which is missing for lost runs.
+    """The runs that `chosen` selects, with the column `accuracy`, empty for lost runs.
 
     Runs made for this figure precede the runs that it shares with Table 1.
     """
@@ -232,7 +232,7 @@ def _by_setting(
 
 
 def _count_lost(axes: Axes, rows: pd.DataFrame, x: str) -> None:
-    """Add a line per mode below a panel, and show its number of lost runs there."""
+    """Add a line of text per mode below a panel, with its number of lost runs."""
     lost = rows.groupby(["mode", x])["lost"]
     counts = lost.agg(["sum", "size"]).query("sum > 0").reset_index()
     modes = [mode for mode in MODES if mode in set(counts["mode"])]
@@ -289,8 +289,8 @@ def figure_2(runs: Runs) -> Figure | None:
             yscale="log",
         )
         of_mode = rows[rows["mode"] == mode]
-        # Lines begin at 1. The panels have separate scales, because the product of all
-        # corrections grows by a power of ten each epoch.
+        # All lines begin at temperature 1. The panels have separate scales, because the
+        # product of all corrections grows by a power of ten each epoch.
         shown = [1.0, *of_mode[["limit", "total", "reached", "kept"]].to_numpy().flat]
         axes.set_ylim(0.8 * min(shown), 1.25 * max(shown))
         axes.axhline(limit, **dotted)
@@ -368,7 +368,7 @@ def training_curves(runs: Runs) -> Figure | None:
 def _leave_out_a_lone_start(
     grid: list[Axes], schedules: list[str], rows: pd.DataFrame
 ) -> None:
-    """Fit the scale to the later epochs if the first one is isolated."""
+    """Fit the scale to the later epochs if the first evaluated epoch is isolated."""
     rows = rows.dropna(subset="accuracy")
     epochs = np.unique(rows["epoch"])
     if len(epochs) < 2 or epochs[1] - epochs[0] <= LONE * epochs[-1]:
@@ -441,7 +441,7 @@ def effects(runs: Runs) -> Figure | None:
 
 
 def _shown(runs: Runs) -> pd.DataFrame:
-    """The finished runs of Table 1 on the first data set and network."""
+    """The finished runs of Table 1 on the first data set and network in the runs."""
     rows = runs.select(TABLE_1 & STANDARD_MODES & where(lost=False)).reset_index()
     return rows.merge(rows[SETTING].head(1))
 
@@ -502,8 +502,8 @@ def segmentation_panel(runs: Runs, pixels: Path) -> Figure | None:
     after the last epoch. Each shows its share of correct pixels. Next to a row is the
     mean IoU of the same weights on all test images.
 
-    If no network predicts the largest label, that label is taken to mark pixels without
-    a class, which are drawn black.
+    If no network predicts the largest label, we assume that this label marks pixels
+    without a class, and draw them black.
 
     Args:
         runs: The runs.
@@ -551,20 +551,20 @@ def segmentation_panel(runs: Runs, pixels: Path) -> Figure | None:
 
 
 def _label_without_class(labels: NDArray[Any], predictions: NDArray[Any]) -> Any:
-    """The label of pixels without a class; None if there is none."""
+    """The label that marks pixels without a class; None if no label does."""
     largest = labels.max()
     return None if largest in predictions else largest
 
 
 def _class_colours(numbers: Any) -> Any:
-    """The colours of classes, (..., 3)."""
+    """The colours of the classes `numbers`, shape (..., 3)."""
     return _CLASSES[numbers % len(_CLASSES)]
 
 
 def _show_prediction(
     axes: Axes, answer: NDArray[Any], label: NDArray[Any], has_class: NDArray[np.bool_]
 ) -> None:
-    """Draw a prediction with its share of correct pixels."""
+    """Draw a prediction, and write its share of correct pixels."""
     axes.imshow(_class_colours(answer))
     is_right = (answer == label)[has_class]
     share = is_right.mean() if has_class.any() else np.nan
@@ -578,7 +578,7 @@ def _show_prediction(
 
 
 def _scored_arms(runs: Runs) -> list[str]:
-    """The names of both arms, with the mean IoU of the first seed."""
+    """The names of both arms, each with the mean IoU of its first seed."""
     trained = runs.select(SEGMENTATION)
     first = trained[trained["seed"] == trained["seed"].min()]
     scores = at_last_epoch(MEAN_IOU_OF_FINISHED).of(runs, first).dropna()

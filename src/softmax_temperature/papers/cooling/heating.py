@@ -37,7 +37,7 @@ class EpochsApart(Contrast):
     among: Where
 
     def measure(self, runs: Runs) -> Measurement:
-        """The mean difference over the pairs of each task."""
+        """Measure the mean difference in epochs over the pairs of each task."""
         epochs = self._epochs(runs)
         if epochs.empty:
             return not_tested(
@@ -73,7 +73,7 @@ class EpochsApart(Contrast):
         )
 
     def _epochs(self, runs: Runs) -> pd.DataFrame:
-        """The crossings of the runs on each side, with the column `side`."""
+        """The crossings of the runs of both sides, with the column `side`."""
         epochs = crossings(runs)
         epochs = epochs[epochs["limit"] > 1]
         chosen = runs.select(self.among)
@@ -104,7 +104,7 @@ def crossings(runs: Runs) -> pd.DataFrame:
 
 
 def crossing_pairs(epochs: pd.DataFrame) -> pd.DataFrame:
-    """The pairs that show which run exceeded the limit first, by task and seed.
+    """The pairs that show which of their two runs exceeded the limit first.
 
     Args:
         epochs: Columns of task and seed, `side`, `arm`, `crossed` and `last`.
@@ -117,7 +117,8 @@ def crossing_pairs(epochs: pd.DataFrame) -> pd.DataFrame:
     crossed = table["crossed"].unstack("side").reindex(columns=sides)
     last = table["last"].unstack("side").reindex(columns=sides)
     arms = table["arm"].unstack("side").reindex(columns=sides)
-    # A run that never crossed counts as crossing in the epoch after its last.
+    # A run that never exceeded the limit counts as exceeding it in the epoch after its
+    # last.
     counted = crossed.fillna(last + 1)
     earliest = crossed.min(axis="columns")
     tells = counted.notna() & (crossed.eq(counted) | counted.gt(earliest, axis="index"))

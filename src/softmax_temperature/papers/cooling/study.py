@@ -228,7 +228,7 @@ def tidied(runs: Runs) -> Runs:
 
 
 def _outcomes(runs: Runs) -> pd.DataFrame:
-    """Whether each run diverged, and whether it got stuck, from its values."""
+    """Judge from each run's values whether it diverged, and whether it got stuck."""
     learned = runs.measured("accuracy", split="train").sort_values("epoch")
     accuracies = learned.groupby("run")["value"].agg(list)
     tested = runs.measured("nll", split="test").sort_values("epoch")
@@ -246,7 +246,7 @@ def _outcomes(runs: Runs) -> pd.DataFrame:
 
 
 def _never_redistributed(runs: Runs) -> pd.Series[bool]:
-    """Whether each run is periodic Cooling that never redistributed.
+    """Whether each run used periodic Cooling but never redistributed.
 
     Cooling after the last epoch changes no prediction. Only the last Cooling of each
     epoch is recorded.
@@ -286,7 +286,7 @@ def growth(runs: Runs) -> pd.DataFrame:
 
 
 def _heating(run: pd.DataFrame) -> pd.DataFrame:
-    """The temperatures `reached` and `kept` at each Cooling of a run's last layer."""
+    """The last layer's temperatures `reached` and `kept` at each Cooling of a run."""
     reached = []
     kept = []
     before = 1.0

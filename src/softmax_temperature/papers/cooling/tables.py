@@ -50,7 +50,7 @@ _PAPERS_UNET = "small U-Net ~9M params"
 
 
 def _named(table: pd.DataFrame) -> pd.DataFrame:
-    """Name data sets and networks as the paper does, if it has them."""
+    """Rename data sets and networks to the paper's names, where the paper has them."""
     printed = table["printed_model"].str.replace(_DETAILS, "", regex=True)
     is_named = printed != ""
     return table.assign(
@@ -99,7 +99,7 @@ def printed_numbers(title: str, metrics: Mapping[str, str]) -> pd.DataFrame:
 
 
 def _printed(title: str, metrics: Mapping[str, str], *keys: str) -> pd.DataFrame:
-    """The printed numbers with the keys of a table."""
+    """The printed numbers of table `title`, with the columns `keys` that name them."""
     names = ["dataset", "network", *keys, "mode", "metric"]
     return printed_numbers(title, metrics)[[*names, *_PRINTED]]
 
@@ -114,9 +114,9 @@ def _profiles(dataset: str, _: str) -> tuple[str, ...]:
 
 
 def _with_images(runs: Runs, table: pd.DataFrame) -> pd.DataFrame:
-    """Add the number of images to data sets that are a part of the paper's.
+    """Add the number of images to the name of a data set that is a part of the paper's.
 
-    For these runs, the table shows the printed value, but no difference from it.
+    For such data, the table shows the printed value, but no difference from it.
     """
     is_named = runs.table["printed_model"] != ""
     parts = runs.table[is_named & ~runs.table["is_printed"]]

@@ -96,7 +96,7 @@ def table(runs: Runs) -> pd.DataFrame:
 
 
 def _printed_row(printed: Mapping[Any, Any]) -> dict[str, Any]:
-    """A printed value, as a fraction if it is a share."""
+    """The row of a printed value, which becomes a fraction if it is a share."""
     metric = printed["metric"]
     unit = "share" if printed["unit"] == "percent" else ""
     if metric == _GAIN:
@@ -112,7 +112,7 @@ def _printed_row(printed: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def _measured(runs: Runs) -> dict[str, list[dict[str, Any]]]:
-    """Our numbers, by the printed name of the metric."""
+    """The rows of our numbers, by the printed name of the metric."""
     cost = runs.tables["cost"].sort_values("share")
     most_expensive = cost.drop_duplicates("device", keep="last").to_dict("records")
     ours: dict[str, list[dict[str, Any]]] = {
@@ -132,7 +132,7 @@ def _measured(runs: Runs) -> dict[str, list[dict[str, Any]]]:
 
 
 def _largest_gains(runs: Runs) -> Iterator[dict[str, Any]]:
-    """The gain of the best factor up to 1, for each data set and network."""
+    """Yield the gain of the best factor up to 1, for each data set and network."""
     figure = runs.select(FIGURE_1)
     for setting, rows in figure.groupby(_SETTING, sort=False):
         here = where(**dict(zip(_SETTING, setting, strict=True)))
@@ -160,7 +160,7 @@ def _largest_gains(runs: Runs) -> Iterator[dict[str, Any]]:
 
 
 def _crossings(runs: Runs, mode: str) -> Iterator[dict[str, Any]]:
-    """The epoch in which a mode's temperature exceeds the paper's maximum."""
+    """Yield the epoch in which the temperature of `mode` exceeds the paper's limit."""
     rows = crossings(runs)
     rows = rows[(rows["mode"] == mode) & (rows["limit"] == LIMIT)]
     for setting, group in rows.groupby(_SETTING, sort=False):

@@ -1,4 +1,4 @@
-"""Single changes to the recipe, to a loss, or to the temperature search.
+"""The table of single changes to the recipe, to a loss, or to the temperature search.
 
 Runs with a change are compared with runs of the main recipe, paired by loss and seed.
 """
@@ -68,7 +68,7 @@ _COLUMNS = [
 
 
 def table(runs: Runs) -> pd.DataFrame:
-    """Changed runs minus the main recipe's: means over seeds that finished both."""
+    """Changed runs minus the main recipe, as means over seeds that finished both."""
     variants = runs.select(VARIANTS)
     variants = variants.assign(task=variants["variant_of"])
     main = runs.select(MAIN)
@@ -93,7 +93,7 @@ def _with_method(rows: pd.DataFrame) -> pd.DataFrame:
 def _differences(
     runs: Runs, changed: pd.DataFrame, numbers: Mapping[str, Metric]
 ) -> pd.DataFrame:
-    """Mean differences over seeds of the changed runs, by change and metric."""
+    """The mean differences of the changed runs over seeds, by change and metric."""
     groups = changed.groupby(["experiment", "arm"], sort=False)
     changed = changed.assign(change=groups.ngroup())
     parts = [
@@ -127,7 +127,7 @@ def _differences(
 def _beside_main(
     runs: Runs, changed: pd.DataFrame, name: str, number: Metric
 ) -> pd.DataFrame:
-    """A metric for the changed runs, and for the main recipe in the column `main`.
+    """The metric `number` of the changed runs, with the main recipe's in column `main`.
 
     Changed runs and the main recipe's runs are paired by loss and seed.
     """
@@ -151,7 +151,7 @@ def _beside_main(
 
 
 def _cells(rows: pd.DataFrame) -> list[str]:
-    """The cell that evaluated each run, without the seed."""
+    """The name of the cell that evaluated each run, without the seed."""
     return [cell.rpartition("/")[0] for cell in rows[EVALUATION_CELL]]
 
 
@@ -183,7 +183,7 @@ def _heading(metric: str) -> str:
 
 
 def _change(row: Mapping[Any, Any]) -> str:
-    """A change as text: shares in percent, temperatures with two digits."""
+    """The main and the changed value as text: shares in percent, the sd in brackets."""
     metric = str(row["metric"])
     is_temperature = metric == "temperature"
     scale = 0.01 if is_temperature else 1.0

@@ -156,9 +156,9 @@ _STAND_IN = {
 def _difference(
     first: Where, second: Where, of: Measure, among: Where = MAIN
 ) -> Difference:
-    """The difference in a number between the runs with two losses.
+    """The difference in `of`: the runs with `first` minus the runs with `second`.
 
-    A loss may have its own recipe: the Brier loss is averaged over a batch.
+    The losses may have different recipes: the Brier loss is averaged over a batch.
     """
     return Difference(
         of=of,
@@ -171,7 +171,7 @@ def _difference(
 
 
 def _ratio(first: Where, second: Where, of: Measure, among: Where = MAIN) -> Ratio:
-    """The logarithm of the ratio of a number between two losses."""
+    """The logarithm of the ratio of `of`: loss `first` over loss `second`."""
     return Ratio(
         of=of,
         first=first,
@@ -183,7 +183,7 @@ def _ratio(first: Where, second: Where, of: Measure, among: Where = MAIN) -> Rat
 
 
 def _against_every_baseline(of: Measure, among: Where = MAIN) -> Parts:
-    """The logarithm of the ratio of a number, FLSD-53 over each baseline."""
+    """The logarithm of the ratio of `of`: FLSD-53 over each baseline."""
     return Parts(
         {
             f"FLSD-53 against {name}": _ratio(FLSD_53, baseline, of, among)
@@ -193,7 +193,7 @@ def _against_every_baseline(of: Measure, among: Where = MAIN) -> Parts:
 
 
 def _throughout(first: Where, second: Where, of: Metric) -> LeastDifference:
-    """A difference at the epoch at which it is smallest."""
+    """The difference in `of`, at the epoch at which that difference is smallest."""
     return LeastDifference(
         of=of,
         first=first,
@@ -205,7 +205,7 @@ def _throughout(first: Where, second: Where, of: Metric) -> LeastDifference:
 
 
 def _least_ratio(first: Where, second: Where, of: Metric) -> LeastRatio:
-    """The logarithm of a ratio at the epoch at which it is smallest."""
+    """The logarithm of the ratio of `of`, at the epoch at which it is smallest."""
     return LeastRatio(
         of=of,
         first=first,
@@ -219,7 +219,7 @@ def _least_ratio(first: Where, second: Where, of: Metric) -> LeastRatio:
 def _in_the_end(
     first: Where, second: Where, of: Metric, among: Where = MAIN
 ) -> BesideSelected:
-    """A difference after the last epoch; the note has it at the selected epoch."""
+    """The difference in `of` after the last epoch; a note has the selected one's."""
     difference = _difference(first, second, of, among)
     return BesideSelected(difference=difference, selected=at_selected_epoch(of))
 
@@ -227,17 +227,17 @@ def _in_the_end(
 def _evaluated(
     first: Where, second: Where, of: Measure, among: Where = MAIN
 ) -> Evaluated:
-    """A difference in evaluation metrics after the last epoch."""
+    """The difference in the evaluation metric `of` after the last epoch."""
     return Evaluated(_difference(first, second, of, among))
 
 
 def _ece_after_scaling(loss: Where) -> Mean:
-    """The ECE after scaling of the runs with a loss."""
+    """The ECE after temperature scaling, over the runs trained with `loss`."""
     return Mean(of=after_scaling(ECE), among=MAIN & loss, tasks=EXPERIMENT)
 
 
 def _temperature_of(loss: Where) -> Evaluated:
-    """The temperature that scaling chooses for the runs with a loss."""
+    """The temperature that scaling chooses, over the runs trained with `loss`."""
     return Evaluated(
         Mean(
             of=TEMPERATURE,
@@ -250,13 +250,13 @@ def _temperature_of(loss: Where) -> Evaluated:
 
 
 def _at_bound(runs: Runs, chosen: pd.DataFrame) -> str:
-    """The number of temperatures at an end of the grid, in words."""
+    """A note on the number of temperatures that lie at an end of the grid."""
     count = replace(TEMPERATURE, name="at_bound").of(runs, chosen).sum()
     return f"{count:.0f} at the bound of the grid" if count else ""
 
 
 def _overfitting(name: str, *, sign: int) -> Mean:
-    """The change in some samples' NLL under cross-entropy, in runs that overfit."""
+    """The change in the NLL `name` in runs with cross-entropy that overfit."""
     return Mean(
         of=change_where_overfitted(name, sign=sign),
         among=MAIN & CE,
@@ -267,7 +267,7 @@ def _overfitting(name: str, *, sign: int) -> Mean:
 
 
 def _rise_of_wrong() -> Parts:
-    """The rise under cross-entropy, and half of it minus the rise under focal loss."""
+    """The rise of the wrong samples' NLL with CE, and half of it minus FL-3's."""
     half = Difference(
         of=HALF_RISE_OF_WRONG,
         first=CE,
@@ -282,7 +282,7 @@ def _rise_of_wrong() -> Parts:
 
 
 def _by_every_criterion() -> Parts:
-    """Error and ECE of FLSD-53 minus CE's, at the epoch of each stopping criterion."""
+    """FLSD-53's error and ECE minus CE's, at the epoch that each criterion chooses."""
     parts = {}
     for criterion, words in CRITERIA.items():
         if criterion == "last":
@@ -294,7 +294,7 @@ def _by_every_criterion() -> Parts:
 
 
 def _price_of_stopping_by_ece() -> Parts:
-    """ECE gain and error cost of early stopping for cross-entropy."""
+    """The gain in ECE and the cost in error of stopping cross-entropy early by ECE."""
     stopped = stopped_at_any_epoch(ECE, "ece")
     gain = Difference(
         of=ECE,
@@ -310,7 +310,7 @@ def _price_of_stopping_by_ece() -> Parts:
 
 
 def _by_ece_instead_of_nll() -> Evaluated:
-    """Change in ECE due to the choice by ECE, as a mean over the baselines per seed."""
+    """The baselines' ECE at the temperature chosen by ECE minus that by NLL."""
     baselines = any_of(BASELINES)
     return Evaluated(
         Difference(
@@ -327,7 +327,7 @@ def _by_ece_instead_of_nll() -> Evaluated:
 
 
 def _directions_apart() -> Parts:
-    """The angle between the weights of the linear models."""
+    """The angle between the linear model's weights with CE and each focal loss."""
     losses = {"FL-1": FL_1, "FL-2": FL_2, "FL-3": FL_3}
     parts = {
         name: Apart(of=DIRECTION, first=CE, second=loss, among=LINEAR, tasks=EXPERIMENT)
@@ -337,7 +337,7 @@ def _directions_apart() -> Parts:
 
 
 def _linear(of: Measure) -> dict[str, Difference]:
-    """A number of the linear model: cross-entropy compared with each focal loss."""
+    """Compare `of` of the linear models trained with CE and with each focal loss."""
     losses = {"FL-1": FL_1, "FL-2": FL_2, "FL-3": FL_3}
     return {name: _of_linear_models(loss, of) for name, loss in losses.items()}
 
@@ -357,7 +357,7 @@ def _norms_of_linear_models() -> Parts:
 
 
 def _share_of_trainings(losses: list[str], condition: Where) -> Parts:
-    """The share of translation models with some losses that satisfy a predicate."""
+    """The share of translation models with one of `losses` that satisfy `condition`."""
     return Parts(
         {
             name: Proportion(
@@ -371,7 +371,7 @@ def _share_of_trainings(losses: list[str], condition: Where) -> Parts:
 
 
 def _focal_against_others(of: Measure) -> Parts:
-    """A number of translation: focal loss minus each other loss."""
+    """Compare `of` of the translation models with focal loss and each other loss."""
     return Parts(
         {
             f"against {name}": Difference(

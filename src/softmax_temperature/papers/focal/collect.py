@@ -150,14 +150,14 @@ def _with_missing_outliers(runs: Runs, params: Params) -> Runs:
 
 
 def declared_runs(params: Params) -> Iterator[DeclaredRun]:
-    """The declared runs: classifiers, linear models, translation."""
+    """The runs that `params` declare: classifiers, linear models, translation."""
     yield from declared_classifiers(params)
     yield from declared_linear(params)
     yield from declared_translation(params)
 
 
 def declared_classifiers(params: Params) -> Iterator[DeclaredRun]:
-    """The declared classifiers: every task with each of its losses."""
+    """The declared runs of classifiers: every task with each of its losses."""
     section = params.focal
     parameters = {cell.name: cell.parameters for cell in train_focal.cells(params)}
     for name, arm_name, seed in section.trainings():
@@ -196,7 +196,7 @@ def declared_classifiers(params: Params) -> Iterator[DeclaredRun]:
 
 
 def declared_linear(params: Params) -> Iterator[DeclaredRun]:
-    """The linear models of appendix C; none if the section is left out."""
+    """The declared linear models of appendix C; none if `params` lack them."""
     section = params.focal.linear
     if section is None:
         return
@@ -223,7 +223,7 @@ def declared_linear(params: Params) -> Iterator[DeclaredRun]:
 
 
 def declared_translation(params: Params) -> Iterator[DeclaredRun]:
-    """The translation models of appendix K; none if the section is left out."""
+    """The declared translation models of appendix K; none if `params` lack them."""
     section = params.focal.translation
     if section is None:
         return
@@ -241,7 +241,8 @@ def declared_translation(params: Params) -> Iterator[DeclaredRun]:
             "epochs": section.recipe.epochs,
             "planned_epochs": section.recipe.planned_epochs,
         }
-        # Leave out the digest of the files, because it belongs to the cells.
+        # Leave out the digest of the data files, which only the parameters of cells
+        # have.
         parameters = {"task": part_of(section, TranslationTask), "arm": arm}
         yield DeclaredRun(
             train_translation,
@@ -252,9 +253,9 @@ def declared_translation(params: Params) -> Iterator[DeclaredRun]:
 
 
 def loss_factors(loss: str, options: Row) -> dict[str, Any]:
-    """The factors of a loss, from its class and options.
+    """The factors of a loss, from its name and options.
 
-    A schedule of gammas or a policy is named by its gammas, such as "531".
+    The factor gamma of a schedule or of a policy joins its gammas, as in "531".
     """
     others = dict(options)
     factors = dict.fromkeys(
@@ -281,7 +282,7 @@ def loss_factors(loss: str, options: Row) -> dict[str, Any]:
 
 
 def recipe_factors(recipe: Recipe) -> dict[str, Any]:
-    """The factors of a recipe."""
+    """The factors that `recipe` sets."""
     return {
         "schedule": recipe.schedule.name,
         "warmup": recipe.schedule.warmup,
@@ -350,7 +351,7 @@ def values_of_evaluation(
     ood: Iterable[Row],
     shift: Iterable[Row],
 ) -> list[dict[str, Any]]:
-    """The rows of values of one evaluation.
+    """Turn the evaluation of one run into rows of values.
 
     Args:
         rows: The evaluations on test data.
@@ -372,7 +373,7 @@ def values_of_evaluation(
 
 
 def _value_row(split: str, epoch: int, row: Row) -> dict[str, Any]:
-    """A row of the evaluation as values; metrics scaled by NLL get a suffix."""
+    """Turn an evaluation's row into values; those at T of least NLL get a suffix."""
     ending = _BY_LIKELIHOOD if row["scaling"] == "nll" else ""
     metrics = {
         f"{_renamed(name)}{ending}": value
@@ -384,7 +385,7 @@ def _value_row(split: str, epoch: int, row: Row) -> dict[str, Any]:
 
 
 def _renamed(metric: str) -> str:
-    """The name of an evaluation metric, or of an end of its interval."""
+    """Our name for an evaluation metric, or for an end of its interval."""
     for end in _ENDS:
         name = metric.removesuffix(end)
         if name in NAMES:

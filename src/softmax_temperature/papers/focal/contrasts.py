@@ -38,19 +38,19 @@ from softmax_temperature.papers.shared.statistics import Estimate, OverTasks, Ta
 
 @dataclass(frozen=True)
 class Evaluated(Contrast):
-    """A contrast of evaluation metrics, whose cells are the evaluation's."""
+    """A contrast of evaluation metrics, whose source is the evaluation's cells."""
 
     contrast: Contrast
 
     def measure(self, runs: Runs) -> Measurement:
-        """The estimates of the contrast."""
+        """Measure the contrast, and name the cells that evaluated the runs."""
         table = runs.table.assign(**{CELL: runs.table[EVALUATION_CELL]})
         return self.contrast.measure(replace(runs, table=table))
 
 
 @dataclass(frozen=True, kw_only=True)
 class BesideSelected(Contrast):
-    """A difference after the last epoch; the note has it at the selected epoch.
+    """A difference after the last epoch; the note gives it at the selected epoch.
 
     Runs on texts are judged after their last epoch, like runs on images. The note gives
     the value at the epoch of best validation accuracy, which the paper uses for texts:
@@ -66,7 +66,7 @@ class BesideSelected(Contrast):
     selected: Measure
 
     def measure(self, runs: Runs) -> Measurement:
-        """The difference; the note has a value per experiment that selects an epoch."""
+        """Measure the difference, with a note per experiment that selects an epoch."""
         measurement = self.difference.measure(runs)
         among = self.difference.among & SELECTED_BY_VALIDATION
         beside = replace(self.difference, of=self.selected, among=among)
@@ -83,7 +83,7 @@ class BesideSelected(Contrast):
 
 @dataclass(frozen=True)
 class BesideScaled(Contrast):
-    """A contrast before scaling; its qualifier gives the numbers after scaling.
+    """A contrast before temperature scaling; its qualifier gives the numbers after it.
 
     Attributes:
         contrast: The contrast that is judged.
@@ -94,7 +94,7 @@ class BesideScaled(Contrast):
     scaled: Mapping[str, Declared]
 
     def measure(self, runs: Runs) -> Measurement:
-        """The contrast's measurement, with the scaled numbers in its qualifier."""
+        """Measure the contrast, and add the scaled numbers to its qualifier."""
         measurement = self.contrast.measure(runs)
         texts = []
         for name, number in self.scaled.items():
@@ -109,7 +109,7 @@ class BesideScaled(Contrast):
 
 
 def _in_points(estimate: Estimate) -> str:
-    """A fraction in points with its interval, if it has one."""
+    """Write a fraction in points, with its interval if it has one."""
     text = f"{100 * estimate.value:.2f}"
     if estimate.ends is None:
         return text
@@ -128,7 +128,7 @@ class LeastDifference(Difference):
     of: Metric
 
     def differences(self, runs: Runs) -> pd.Series[float]:
-        """The smallest difference over the epochs, by the factors of a pair."""
+        """The smallest difference over the epochs, indexed by the factors of a pair."""
         rows = runs.measured(self.of.name, split=self.of.split)
         rows = rows[rows["run"].isin(runs.select(self.among).index)]
         at_each = []
@@ -146,7 +146,7 @@ class LeastRatio(LeastDifference, Ratio):
 
 
 def _at(epoch: float) -> Epochs:
-    """A function that takes the value after a given epoch."""
+    """Build the function that takes each run's value after `epoch`."""
 
     def value(values: pd.DataFrame, _: pd.DataFrame) -> pd.Series[float]:
         return values[values["epoch"] == epoch].set_index("run")["value"]
@@ -159,7 +159,7 @@ class Apart(Difference):
     """The angle between two directions in degrees, from 0 to 180."""
 
     def differences(self, runs: Runs) -> pd.Series[float]:
-        """The angles, by the factors of a pair."""
+        """The angles, indexed by the factors of a pair."""
         turned = super().differences(runs)
         return ((turned + 180) % 360 - 180).abs()
 
@@ -180,7 +180,7 @@ class OnOutliers(Contrast):
     scaled: bool = False
 
     def measure(self, runs: Runs) -> Measurement:
-        """The mean over the paper's sets, and the difference on each other set."""
+        """Measure the mean over the paper's sets, and each other set as a task."""
         sets = outlier_sets(runs)
         if not sets:
             return not_tested(
@@ -208,7 +208,7 @@ class OnOutliers(Contrast):
         ]
 
     def _of(self, sets: Sequence[str]) -> Difference:
-        """The difference in the mean AUROC over some sets."""
+        """The difference in the mean AUROC over `sets`."""
         aurocs = [replace(AUROC, split=name) for name in sets]
         plain = Average(aurocs)
         if not self.scaled:
@@ -218,6 +218,6 @@ class OnOutliers(Contrast):
 
 
 def _tasks(evidence: Evidence) -> list[Task]:
-    """The tasks of a difference with one part."""
+    """The tasks of `evidence`, which has one part."""
     parts = [part for part in evidence.parts.values() if isinstance(part, OverTasks)]
     return [task for part in parts for task in part.tasks]

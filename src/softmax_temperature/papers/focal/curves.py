@@ -37,7 +37,7 @@ SURE = 0.9
 
 
 def stopped_early(metric: Metric, criterion: str) -> Derived:
-    """A test metric at the epoch that a validation criterion chooses.
+    """The test metric `metric` at the epoch that the validation `criterion` chooses.
 
     The epoch is the best one among those whose validation accuracy is near the highest,
     because the lowest ECE of all epochs may belong to an untrained network.
@@ -51,7 +51,7 @@ def stopped_early(metric: Metric, criterion: str) -> Derived:
 
 
 def stopped_at_any_epoch(metric: Metric, criterion: str) -> Derived:
-    """A test metric at the epoch that validation data choose among all epochs.
+    """The test metric `metric` at the epoch that `criterion` chooses among all epochs.
 
     Table J.1 uses this choice.
     """
@@ -78,9 +78,9 @@ def _at_epochs(
 def stopping_epochs(
     runs: Runs, chosen: pd.DataFrame, criterion: str, *, near: float = NEAR_BEST
 ) -> pd.Series[float]:
-    """The epoch that validation data choose for each finished run.
+    """The epoch that `criterion` chooses on validation data for each finished run.
 
-    Only epochs whose validation accuracy is at most `near` below the best qualify.
+    An epoch qualifies only if its validation accuracy is at most `near` below the best.
     """
     finished = chosen.index[~is_lost(chosen)]
     rows = runs.wide("accuracy", "nll", "ece", split="validation")
@@ -114,7 +114,7 @@ def change_where_overfitted(name: str, *, sign: int = 1) -> Derived:
 
 
 def overfitted_count(runs: Runs, chosen: pd.DataFrame) -> str:
-    """The number of runs that overfit, in words."""
+    """A note on the number of runs that overfit."""
     best, last = _best_and_last(runs, chosen)
     overfitted = _overfitted(best, last)
     return f"{overfitted.sum()} of {len(overfitted)} runs overfit"
@@ -123,7 +123,7 @@ def overfitted_count(runs: Runs, chosen: pd.DataFrame) -> str:
 def _best_and_last(
     runs: Runs, chosen: pd.DataFrame
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Each finished run's test NLLs at the epoch of lowest NLL and at the last one."""
+    """Each finished run's test NLLs at the epoch of lowest NLL, and at the last."""
     sides = ["nll", "nll_right", "nll_wrong"]
     rows = runs.wide(*sides, split="test")
     rows = rows[rows["run"].isin(chosen.index[~is_lost(chosen)])].dropna(subset="nll")
@@ -150,7 +150,7 @@ EARLY_WEIGHT_NORM = replace(WEIGHT_NORM, epochs=_mean_of_first_epochs)
 
 
 def _rise(values: pd.DataFrame, chosen: pd.DataFrame) -> pd.Series[float]:
-    """The last value minus the first value after the learning rate first falls."""
+    """Each run's last value minus its first one after the learning rate first falls."""
     last = values["run"].map(chosen["epochs_done"])
     late = values[values["epoch"] > EARLY * last].sort_values("epoch")
     by_run = late.groupby("run")["value"]
@@ -170,7 +170,7 @@ HALF_RISE_OF_WRONG = Derived("nats", _half_rise_of_wrong)
 
 
 def _log_gradient_norm(runs: Runs, chosen: pd.DataFrame) -> pd.Series[float]:
-    """The mean logarithm over samples and over all recorded epochs except the first."""
+    """The mean log gradient norm over samples and all recorded epochs but the first."""
     bins = runs.tables["gradient_norms"]
     bins = bins[bins["run"].isin(chosen.index[~is_lost(chosen)])]
     bins = bins[bins["epoch"] > bins.groupby("run")["epoch"].transform("min")]

@@ -49,9 +49,9 @@ COLOURS: Mapping[str, Any] = defaultdict(
         "MMCE": _GREY,
         "LS-0.05": _GREEN,
         "LS-0.1": "#8fd6c0",
-        "FL-1": "#f7cf86",
-        "FL-2": _ORANGE,
-        "FL-3": "#8c5a00",
+        "FL-1": "#ebb13f",
+        "FL-2": "#c46f00",
+        "FL-3": "#6b3f00",
         "FLSc-531": _CYAN,
         "FLSc-532": "#b7e0f7",
         "FLSD-532": "#e3b1e3",
@@ -84,13 +84,13 @@ _SIDES = (
 
 
 def finished(runs: Runs, losses: Mapping[str, Where], among: Where) -> pd.DataFrame:
-    """The runs of some losses that did not diverge, in the order of the losses."""
+    """The runs with one of `losses` that did not diverge, in the order of `losses`."""
     rows = runs.select(among & where(diverged=False))
     return pd.concat([loss.select(rows) for loss in losses.values()])
 
 
 def of_runs(table: pd.DataFrame, chosen: pd.DataFrame) -> pd.DataFrame:
-    """The rows of a table for the chosen runs, in the order of the runs.
+    """The rows of `table` that belong to the runs `chosen`, in the order of the runs.
 
     The columns `arm` and `seed` are added.
     """
@@ -101,24 +101,24 @@ def of_runs(table: pd.DataFrame, chosen: pd.DataFrame) -> pd.DataFrame:
 def curves_of(
     runs: Runs, losses: Mapping[str, Where], *metrics: str, split: str, among: Where
 ) -> pd.DataFrame:
-    """The values of finished runs of some losses: a row per run and epoch."""
+    """The values of the finished runs with one of `losses`: a row per run and epoch."""
     table = runs.wide(*metrics, split=split)
     return of_runs(table, finished(runs, losses, among))
 
 
 def first_experiment(runs: Runs) -> str:
-    """The experiment in the figures of training; "" if there is none."""
+    """The experiment that the figures of training show; "" if there is none."""
     names = shown_experiments(runs)
     return names[0] if names else ""
 
 
 def in_first_experiment(runs: Runs) -> Where:
-    """The runs of the first experiment."""
+    """The runs of the experiment that the figures of training show."""
     return where(task="classification", experiment=first_experiment(runs))
 
 
 def curves(axes: Axes, rows: pd.DataFrame, column: str, **labels: Any) -> None:
-    """Draw a panel with the band of each loss over the epochs."""
+    """Draw the means of each loss over the epochs, with bands."""
     for arm, band in rows.groupby("arm", sort=False):
         figures.over_epochs(axes, band, column, color=COLOURS[str(arm)], label=str(arm))
     axes.set(xlabel="epoch", **labels)
@@ -164,7 +164,7 @@ def figure_1(runs: Runs) -> Figure | None:
 
 
 def _nll_and_entropy(axes: Axes, rows: pd.DataFrame, text: str) -> None:
-    """Draw the NLL as a line and the entropy dashed, by kind of sample."""
+    """Draw the NLL as solid and the entropy as dashed lines, by kind of sample."""
     for kind, suffix, colour in _SIDES:
         nll = f"nll{suffix}"
         entropy = f"entropy{suffix}"
@@ -275,7 +275,7 @@ def figure_3bcd(runs: Runs) -> Figure | None:
                 label=str(arm),
             )
         axes.set(title=f"({letter}) epoch {epoch}", xscale="log")
-    # The first bin also holds all samples below it.
+    # The first bin also counts all samples with a norm below it.
     edges = counts[["low", "high"]].min()
     powers = np.arange(-4, 3, 2)
     names = [
@@ -335,7 +335,7 @@ def figure_a1(runs: Runs) -> Figure | None:
 
 
 def _reliability(upper: Axes, lower: Axes, bins: pd.DataFrame) -> None:
-    """Draw the accuracy of each bin above, and its share of the samples below."""
+    """Draw each bin's accuracy in `upper`, and its share of the samples in `lower`."""
     centres = (bins["low"] + bins["high"]) / 2
     width = bins["high"] - bins["low"]
     share = bins["count"] / bins["count"].sum()
@@ -351,7 +351,7 @@ def _reliability(upper: Axes, lower: Axes, bins: pd.DataFrame) -> None:
 
 
 def _in_the_last_bin(shares: pd.Series[float]) -> str:
-    """The epochs with nothing to draw, in words."""
+    """Name the epochs that are not drawn, with the share of samples in the last bin."""
     epochs = [str(epoch) for epoch in shares.index]
     named = epochs[-1]
     if len(epochs) > 1:
@@ -499,7 +499,7 @@ def figure_i1(runs: Runs) -> Figure | None:
 def _regions(
     axes: Axes, points: pd.DataFrame, weights: NDArray[np.float64]
 ) -> AxesImage:
-    """Draw the probability of label 1 over the plane, and the points.
+    """Draw the probability of label 1 as colour over the plane, and the points.
 
     Lines mark a probability of one half and a confidence of 90 %.
     """
@@ -522,7 +522,8 @@ def _regions(
         colors="black",
         linestyles=["--", "-", "--"],
     )
-    # A label has the colour of its region, so points of the other colour are mistakes.
+    # Points of a label have the colour of its region, so points in a region of the
+    # other colour are mistakes.
     for label, marker, colour in ((0, "o", "#2166ac"), (1, "^", figures.WARNING)):
         x, y = places[labels == label].T
         # Rasterise the points, because thousands of elements would make the SVG large.

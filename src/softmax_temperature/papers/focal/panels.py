@@ -77,14 +77,14 @@ def with_panels(runs: Runs, params: Params, pixels: Path) -> tuple[Runs, Picture
 
 
 def _experiments(runs: Runs, params: Params) -> Iterator[str]:
-    """The experiments on images with finished runs of Figure H.1's losses."""
+    """Yield the image experiments that have finished runs of Figure H.1's losses."""
     for name in MAIN.select(runs.table)["experiment"].unique():
         if params.focal.tasks[name].text is None and len(_shown_runs(runs, name)):
             yield name
 
 
 def _shown_runs(runs: Runs, experiment: str) -> pd.DataFrame:
-    """The first seed's finished runs with Figure H.1's losses, in its order."""
+    """The first seed's finished runs of Figure H.1's losses, in the figure's order."""
     shown = MAIN & where(experiment=experiment, seed=0, diverged=False)
     rows = (shown & any_of(QUALITATIVE_LOSSES)).select(runs.table)
     return pd.concat([loss.select(rows) for loss in QUALITATIVE_LOSSES.values()])
@@ -93,7 +93,7 @@ def _shown_runs(runs: Runs, experiment: str) -> pd.DataFrame:
 def _chosen(
     runs: Runs, rows: pd.DataFrame, trained: dict[Any, Artifact], half: int
 ) -> tuple[list[int], pd.DataFrame]:
-    """The chosen images, and each run's predictions before and after scaling."""
+    """Choose images; also return each run's predictions before and after scaling."""
     stored = {run: artifact.tensors(LOGITS) for run, artifact in trained.items()}
     labels = next(iter(stored.values()))["test.labels"]
     right = torch.stack(

@@ -60,6 +60,7 @@ GUESSING = 1.1
 IMAGES = 4
 """The number of right and of wrong images, as in the paper."""
 _FAINT = 0.45
+_FLOOR = figures.HUES[3]
 _LINE = "0.3"
 _WHITE = {"markerfacecolor": "white"}
 _CROSS: dict[str, Any] = {
@@ -80,7 +81,7 @@ _TRANSLATION_TITLES = {
 def _evaluation(
     runs: Runs, chosen: pd.DataFrame, *metrics: str, scaled: bool
 ) -> pd.DataFrame:
-    """The evaluation of some runs at the selected epoch, one column per metric."""
+    """The evaluation of runs `chosen` at the selected epoch, one column per metric."""
     values = {
         name: at_selected_epoch(Metric(name, scaled=scaled)).of(runs, chosen)
         for name in metrics
@@ -147,9 +148,9 @@ def figure_4(runs: Runs, written: Written, experiment: str) -> Figure | None:
 def calibration_summary(runs: Runs, written: Written) -> Figure | None:
     """Draw a figure of ours: ECE by loss before and after scaling, with temperatures.
 
-    There is one panel per experiment; all share one scale. Runs that guess are left out
-    of the means, because the ECE of guessing is near 0; their row says so. Returns None
-    if there are no experiments.
+    There is one panel per experiment, and all panels share one scale. Runs that guess
+    are left out of the means, because the ECE of guessing is near 0; their row says so.
+    Returns None if there are no experiments.
     """
     experiments = shown_experiments(runs)
     if not experiments:
@@ -170,25 +171,65 @@ def calibration_summary(runs: Runs, written: Written) -> Figure | None:
         sharex=True,
         height_ratios=rows,
     )
+    findings = []
     for axes, (name, arms) in zip(grid, losses.items(), strict=True):
         here = numbers[numbers["experiment"] == name]
+        several = len(experiments) > 1
+        findings.append(_ece_of_each(title(runs, name), here, arms, several=several))
         _before_and_after(axes, here, printed.get(name, {}), arms)
         _temperatures(axes, here[here["scaled"]], arms)
         axes.set(
             title=title(runs, name),
         )
+    figure.set_label(" ".join(findings))
     figures.label_outside(grid, columns=1, x="ECE (%)")
     grid[0].set_xlim(0, 1.45 * grid[0].get_xlim()[1])
     entries = [
         entry("before scaling, mean ± sd", marker="o", **_POINT),
         entry("after scaling, mean ± sd", marker="o", **_POINT, **_WHITE),
-        entry("noise floor", marker="|", color="0.4", linestyle="none"),
+        entry(
+            "noise floor",
+            marker="|",
+            color=_FLOOR,
+            markersize=9,
+            markeredgewidth=1.6,
+            linestyle="none",
+        ),
     ]
     if any(printed.get(name) for name in experiments):
         entries.append(entry("printed", color=BLACK, **_CROSS))
     if numbers["guesses"].any():
         entries.append(entry("guesses: never learned, left out", linestyle="none"))
     return figures.legend_below(figure, entries, columns=2)
+
+
+def any_printed(runs: Runs, written: Written) -> bool:
+    """Whether the paper prints an ECE of a shown experiment."""
+    names = shown_experiments(runs)
+    return bool(names) and any(map(_printed_errors(written).get, names))
+
+
+def any_guesses(runs: Runs) -> bool:
+    """Whether a run of the main recipe never learned, so that its ECE says nothing."""
+    return bool(_evaluations(runs)["guesses"].any())
+
+
+def _ece_of_each(
+    name: str, rows: pd.DataFrame, arms: Sequence[str], *, several: bool
+) -> str:
+    """A sentence with each loss's mean ECE before and after scaling, in percent."""
+    trained = rows[~rows["guesses"]]
+    before, after = (
+        (PERCENT * trained[trained["scaled"] == scaled].groupby("arm")["ece"].mean())
+        for scaled in (False, True)
+    )
+    texts = [
+        f"{arm} {before[arm]:.1f} to {after[arm]:.1f}"
+        for arm in arms
+        if arm in before and arm in after
+    ]
+    where_ = f" on {name}" if several else ""
+    return f"ECE in % before and after scaling{where_}: {'; '.join(texts)}."
 
 
 def _evaluations(runs: Runs) -> pd.DataFrame:
@@ -205,7 +246,7 @@ def _evaluations(runs: Runs) -> pd.DataFrame:
 
 
 def _printed_errors(written: Written) -> dict[Any, dict[Any, float]]:
-    """The printed ECE by experiment, and by metric and loss."""
+    """The printed ECE of each loss, by experiment and metric."""
     rows = pd.concat([written["table_1"], written["table_f3"]])
     rows = rows.dropna(subset=["task", "published"])
     rows = rows.drop_duplicates(["task", "method", "metric"])
@@ -221,7 +262,7 @@ def _before_and_after(
     printed: Mapping[Any, float],
     arms: Sequence[str],
 ) -> None:
-    """Draw a point per loss before and after scaling, with its noise floor."""
+    """Draw each loss's points before and after scaling, with their noise floors."""
     for scaled, metric, shift, fill in (
         (False, "ece", -0.17, {}),
         (True, "ece_after_scaling", 0.17, _WHITE),
@@ -234,7 +275,7 @@ def _before_and_after(
         _dots(axes, table, shift, **fill)
         floor = PERCENT * here[NOISE_FLOOR].mean().reindex(list(arms))
         places = np.arange(len(arms)) + shift
-        axes.plot(floor, places, "|", color="0.4", markersize=6)
+        axes.plot(floor, places, "|", color=_FLOOR, markersize=9, markeredgewidth=1.6)
 
 
 def _temperatures(axes: Axes, rows: pd.DataFrame, arms: Sequence[str]) -> None:
@@ -343,7 +384,7 @@ def figure_h1(runs: Runs, pixels: Path, experiment: str) -> Figure | None:
 def _predicted(
     axes: Axes, line: int, arm: str, before: pd.Series[Any], after: pd.Series[Any]
 ) -> None:
-    """Write a loss's prediction below an image; mistakes are red."""
+    """Write the prediction of the loss `arm` below an image, in red if it is wrong."""
     confidence = f"{before['confidence']:.2f} → {after['confidence']:.2f}"
     is_right = before["predicted"] == before["label"]
     axes.annotate(
@@ -416,7 +457,7 @@ def _areas(axes: Axes, areas: Any) -> None:
         handlelength=0.7,
         labelspacing=0.15,
         borderpad=0.1,
-        # Curves may pass behind the legend.
+        # Draw a frame, because curves may pass behind the legend.
         frameon=True,
         framealpha=0.8,
         edgecolor="none",
@@ -470,7 +511,7 @@ def figure_k1(runs: Runs) -> Figure | None:
 
 
 def _bar(axes: Axes, x: float, runs: pd.DataFrame, metric: str, **look: Any) -> None:
-    """Draw the mean over runs as a bar, with its interval, noise floor and seeds."""
+    """Draw the mean over `runs` as a bar, with its interval, noise floor and seeds."""
     values = PERCENT * runs[[metric, f"{metric}_low", f"{metric}_high"]]
     mean, low, high = values.mean()
     axes.bar(x, mean, 0.38, **look)
@@ -497,7 +538,7 @@ def _bar(axes: Axes, x: float, runs: pd.DataFrame, metric: str, **look: Any) -> 
 
 
 def _by_metric(rows: pd.DataFrame, order: Sequence[str]) -> dict[Any, pd.DataFrame]:
-    """The rows of each metric, indexed by method, in the order of methods."""
+    """The rows of each metric, indexed by method, with the methods in `order`."""
     tables = {}
     for metric, group in rows.groupby("metric"):
         table = group.set_index("method")
@@ -508,7 +549,7 @@ def _by_metric(rows: pd.DataFrame, order: Sequence[str]) -> dict[Any, pd.DataFra
 def _dots(
     axes: Axes, table: pd.DataFrame, shift: float, *, fmt: str = "o", **look: Any
 ) -> None:
-    """Draw a point per method with its sd over seeds, one below the other.
+    """Draw one point per method with its sd over seeds, in one row per method.
 
     A cross marks a printed value.
     """

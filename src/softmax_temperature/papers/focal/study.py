@@ -138,7 +138,7 @@ code.
 
 
 def any_of(losses: Mapping[str, Where]) -> Where:
-    """The runs with one of several losses."""
+    """The runs with one of `losses`."""
     together = reduce(or_, losses.values())
     return together.called(", ".join(losses))
 
@@ -148,7 +148,7 @@ SHOWN_ORDER = ("CE", "Brier", "MMCE", "LS-0.05", "LS-0.1", *FOCAL_LOSSES)
 
 
 def in_shown_order(labels: Iterable[str]) -> list[str]:
-    """Labels of losses in the order of figures; other labels follow unsorted."""
+    """Sort `labels` of losses in the order of the figures; other labels come last."""
     places = {label: place for place, label in enumerate(SHOWN_ORDER)}
     return sorted(labels, key=lambda label: places.get(label, len(places)))
 
@@ -208,13 +208,13 @@ validation ECE, of a translation model.
 
 
 def after_scaling(metric: Metric) -> Metric:
-    """The metric at the temperature of lowest validation ECE."""
+    """Take `metric` at the temperature of lowest validation ECE."""
     # Section 5 reports temperatures by this criterion.
     return replace(metric, scaled=True)
 
 
 def at_selected_epoch(metric: Metric) -> Metric:
-    """The metric at the epoch whose weights the experiment evaluates."""
+    """Take `metric` at the epoch whose weights the experiment evaluates."""
     return replace(metric, epochs=at_epoch("selected_epoch"))
 
 
@@ -233,7 +233,7 @@ def tidied(runs: Runs) -> Runs:
     table = runs.table
     texts = ["variant", "variant_of", "printed_dataset", "printed_network"]
     texts += ["differs", "embeddings", "noise", "mmce_form", "milestones", "options"]
-    # A study with only linear models lacks the facts about classifiers.
+    # A study with only linear models lacks the columns of facts about classifiers.
     counts = [f"{split}_images" for split in SPLITS]
     names = ["classes", "parameters", "selected_epoch", *counts, *texts]
     table = table.reindex(columns=list(dict.fromkeys([*table, *names])))

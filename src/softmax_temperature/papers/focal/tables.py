@@ -151,7 +151,7 @@ class LossTable(Table):
     lay_out: Callable[[pd.DataFrame], pd.DataFrame] = by_loss
 
     def make(self, runs: Runs) -> pd.DataFrame:
-        """The table, from the runs of a study."""
+        """Make the table from the runs of a study."""
         criterion = ["criterion"] if self.by_criterion else []
         names = ["dataset", "network", *criterion, "method", METRIC]
         printed = pd.DataFrame(columns=[*names, PRINTED])
@@ -170,7 +170,7 @@ class LossTable(Table):
         return _with_remarks(runs, table)
 
     def _ours(self, runs: Runs, keys: list[str]) -> pd.DataFrame:
-        """The means over seeds, in the order of the paper."""
+        """Compute our means over seeds, in the order of the paper."""
         losses = any_of(self.losses)
         if self.with_others:
             losses = losses | OTHER_LOSSES
@@ -188,7 +188,7 @@ class LossTable(Table):
 
 
 def _missing(runs: Runs, printed: pd.DataFrame) -> list[tuple[str, str]]:
-    """Experiments whose data, or whose printed outlier sets, are missing."""
+    """Data set and network of experiments that lack data or printed outlier sets."""
     places = places_without_data(runs, MAIN, _named_missing)
     known = set(printed[["dataset", "network"]].itertuples(index=False, name=None))
     return [place for place in places if _VERSUS not in place[0] or place in known]
@@ -209,7 +209,7 @@ def _named_missing(rows: pd.DataFrame) -> pd.DataFrame:
 def in_order(
     rows: pd.DataFrame, keys: Sequence[str], orders: Mapping[str, Sequence[str]]
 ) -> pd.DataFrame:
-    """Sort rows by keys, each in a given order or in the order of appearance."""
+    """Sort `rows` by `keys`, each in its order in `orders` or in that of appearance."""
     ranks = pd.DataFrame(index=rows.index)
     for key in keys:
         order = list(dict.fromkeys(orders.get(key, rows[key])))
@@ -218,7 +218,7 @@ def in_order(
 
 
 def _named(rows: pd.DataFrame) -> pd.DataFrame:
-    """Name data sets and networks as the paper does, if it has them.
+    """Rename data sets and networks to the paper's names, where the paper has them.
 
     An out-of-distribution or shifted set is part of the data set's name; experiments
     without scores on it are left out.
@@ -256,7 +256,7 @@ def _with_remarks(runs: Runs, table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _differs(run: pd.Series[Any]) -> str:
-    """The differences from the paper, in words."""
+    """The words for the differences between `run` and the paper."""
     texts = []
     if run["is_printed"] and run["epochs"] < run["planned_epochs"]:
         texts.append(f"{run['epochs']} of {run['planned_epochs']} epochs")
@@ -277,7 +277,7 @@ def printed_numbers(title: str) -> pd.DataFrame:
 
 
 def profiles_of(dataset: str, network: str) -> tuple[str, ...]:
-    """The profiles that declare a data set with a network, as the paper names them."""
+    """The profiles that declare `dataset` with `network`, given the paper's names."""
     if dataset in _TEXT_DATASETS:
         return ("text", "paper")
     is_cifar10 = dataset.partition(" vs ")[0] == "CIFAR-10"
@@ -287,18 +287,18 @@ def profiles_of(dataset: str, network: str) -> tuple[str, ...]:
 
 
 def number(name: str, metric: Metric, **about: str) -> Number:
-    """A metric at the selected epoch, with its bootstrap error."""
+    """The metric `metric` at the selected epoch, with its bootstrap error."""
     selected = at_selected_epoch(metric)
     return Number(name, selected, about, error=bootstrap_error(selected))
 
 
 def scaled(name: str, metric: Metric, **about: str) -> Number:
-    """The same metric at the temperature of lowest validation ECE."""
+    """The metric `metric` at the temperature of lowest validation ECE."""
     return number(f"{name}{AFTER}", after_scaling(metric), **about)
 
 
 def both(name: str, metric: Metric, **about: str) -> list[Number]:
-    """A metric before and after scaling."""
+    """The metric `metric` before and after temperature scaling."""
     return [number(name, metric, **about), scaled(name, metric, **about)]
 
 
@@ -316,7 +316,7 @@ def bootstrap_error(metric: Metric) -> Derived:
 
 
 def _always(*numbers: Number) -> Callable[[Runs], Sequence[Number]]:
-    """A function that returns the same metrics for every study."""
+    """Build a function that returns the metrics `numbers` for every study."""
     return lambda _: numbers
 
 
@@ -357,7 +357,7 @@ def _stopped_early(_: Runs) -> list[Number]:
 
 
 def _released_outliers(runs: Runs) -> list[Number]:
-    """The AUROC before scaling, under the name in the authors' notebook."""
+    """The AUROC before scaling, under the name that the authors' notebook gives it."""
     return [
         number("AUROC% pre T (entropy)", replace(AUROC, split=name), other_set=name)
         for name in outlier_sets(runs)
@@ -383,7 +383,7 @@ _RELEASED = [
 
 
 def _main_table(name: str, *numbers: Number, **about: Any) -> LossTable:
-    """A table of Table 1's losses, followed by losses that the paper does not have."""
+    """A table of Table 1's losses, then of the losses that the paper does not have."""
     return LossTable(
         name=name,
         losses=TABLE_1_LOSSES,

@@ -65,7 +65,8 @@ _PAGES.globals |= {
     "directions_only": DIRECTIONS_ONLY,
     "slugs": stored.PAPERS,
 }
-# Sections of a notebook that the pages leave out, because they have their own.
+# Sections of a notebook that the pages leave out, because the pages have their own
+# sections on these subjects.
 _ELSEWHERE = ("Claims", "Deviations")
 # Tag of cells that explain the notebook itself.
 _OF_NOTEBOOK = "notebook"
@@ -114,7 +115,7 @@ _ATTRIBUTES = {
     "table": ["id"],
 }
 _SANITIZER = SanitizeHTML(tags=_TAGS, attributes=_ATTRIBUTES, strip=False)
-# The tags of presentation MathML, and below its attributes for layout.
+# The tags of presentation MathML. Its attributes for layout follow below.
 _MATHML = frozenset(
     {
         "math",
@@ -195,7 +196,7 @@ class Records(NamedTuple):
 
     Attributes:
         stages: Groups of cells by stage, in the order of the pipeline.
-        parameters: Parameters of the run.
+        parameters: Parameters of the cells, by their digest.
         code: Code digests.
         places: Anchor of a cell's group by the digest of the cell's result.
     """
@@ -257,7 +258,7 @@ class Profile(NamedTuple):
 
 
 def read_profile(folder: Path) -> Profile:
-    """The results in `results/<profile>`."""
+    """Read the results in `results/<profile>`."""
     environment = stored.read_json(folder / stored.ENVIRONMENT) or {}
     parameters = folder / stored.PARAMETERS
     sections = {}
@@ -280,7 +281,7 @@ def _read_paper(
     section: dict[str, Any],
     environment: dict[str, Any] | None,
 ) -> Paper:
-    """The results of a paper in `results/<profile>`."""
+    """Read the results of a paper from `results/<profile>`."""
     paths = [
         *(folder / slug).glob("runs.csv"),
         *sorted((folder / slug / "tables").glob("*.csv")),
@@ -291,7 +292,7 @@ def _read_paper(
     ]
     deviations = tables.get(f"{slug}/tables/deviations.csv")
     if deviations is not None:
-        # The paper's own modules come first.
+        # Sort the deviations of the paper's own modules before the others.
         deviations = deviations.sort_values(
             "where", key=lambda where: ~where.str.contains(slug), kind="stable"
         )
@@ -338,7 +339,7 @@ def about(section: dict[str, Any]) -> str:
     if translation:
         data.append(dataset_label(translation["dataset"]))
         networks.append("Transformer")
-    # Do not join with commas, because names contain them.
+    # Join with semicolons, because names contain commas.
     return "; ".join(
         f"{kind}: {' · '.join(dict.fromkeys(values))}"
         for kind, values in (("data", data), ("networks", networks))
@@ -347,7 +348,7 @@ def about(section: dict[str, Any]) -> str:
 
 
 def _records(path: Path) -> Records:
-    """The records of a file, with neighbouring cells grouped by the common name."""
+    """Read the records at `path`, with neighbouring cells grouped by common name."""
     stored_records = stored.read_json(path) or {
         "cells": [],
         "parameters": {},
@@ -373,7 +374,7 @@ def _records(path: Path) -> Records:
 
 
 def _group_name(cell: dict[str, Any]) -> tuple[str, str]:
-    """Stage of a cell, and its name without the last part."""
+    """The stage of a cell, and the cell's name without its last part."""
     name: str = cell["cell"]
     return cell["stage"], name.rpartition("/")[0] or name
 
@@ -404,7 +405,7 @@ def content(notebook: nbformat.NotebookNode) -> str:
 
 
 def _shown(output: Any, title: str) -> str:
-    """An output as HTML, in a box that scrolls if it is wider than the window."""
+    """Put `output` as HTML into a box that scrolls if it is wider than the window."""
     html = _of_output(output, title)
     if not html:
         return ""
@@ -463,7 +464,7 @@ def _html(text: str) -> str:
     def formula_or_tag(match: re.Match[str]) -> str:
         return formulas[int(match[1])] if match[1] else match[0]
 
-    # Do not replace within a tag.
+    # Match tags as well, so that numbers of formulas within a tag are not replaced.
     pattern = rf"<[^>]*>|{_OPEN}(\d+){_CLOSE}"
     return re.sub(pattern, formula_or_tag, _sanitised(html))
 
@@ -475,7 +476,7 @@ def _sanitised(html: str) -> str:
 
 
 def _formula(match: re.Match[str]) -> str:
-    """A formula in TeX as MathML, in which text holds no markup."""
+    """Convert a formula in TeX to MathML, in which text holds no markup."""
     display = "block" if match[1] == "$$" else "inline"
     root = mathml(match[2], display=display)
     for element in root.iter():
@@ -545,7 +546,7 @@ def _encoded(picture: Path) -> str:
 
 
 def _studies_by_paper(profiles: Sequence[Profile]) -> dict[str, dict[str, Paper]]:
-    """The results of each paper, by the name of the study."""
+    """For each paper, its results by the name of the study."""
     studies: dict[str, dict[str, Paper]] = {}
     for profile in profiles:
         for paper in profile.papers:
@@ -568,7 +569,7 @@ def _write_paper(
     lists: dict[str, list[Group]] = {}
 
     def address(cells: str) -> str:
-        """Address of a number's group, of a list of its groups, or of the page."""
+        """The address of a number's group, of a list of its groups, or of the page."""
         groups = paper.records.behind(apart(cells))
         if len(groups) < 2:
             return "#".join([records, *(group.anchor for group in groups)])

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence, Sized
 from dataclasses import asdict, dataclass, field
-from math import inf, isfinite
+from math import exp, inf, isfinite
 from typing import Any, Self
 
 import pandas as pd
@@ -50,6 +50,8 @@ _QUANTITIES = {
     "inverse temperature changes",
 }
 """The quantity behind a claim's number, by claim, if the unit does not say it."""
+LOG_RATIO = "logarithm of the ratio"
+"""How the unit of a logarithm of a ratio begins."""
 _PARTS_IN_WORDS = {"right, sign reversed": "fall of the right ones' NLL"}
 """Words for the parts of claims whose names a reader would not understand."""
 
@@ -76,7 +78,7 @@ class Criterion:
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Self:
-        """The criterion of a row of `claims.json`."""
+        """Read the criterion from a row of `claims.json`."""
         low, high = row["region"]
         return cls(
             row["kind"],
@@ -104,11 +106,11 @@ class Criterion:
         return ends[1] <= self.low or ends[0] >= self.high
 
     def margin(self, value: float) -> float:
-        """The distance of a value from the nearest bound; negative if it is outside."""
+        """The distance of `value` to the nearest bound, negative outside the region."""
         return min(value - self.low, self.high - value)
 
     def distances(self, value: float) -> list[float]:
-        """The distance of a value in the region from each finite bound."""
+        """The distance of `value` from each finite bound, for a value in the region."""
         ends = (value - self.low, self.high - value)
         return [distance for distance in ends if isfinite(distance)]
 
@@ -139,37 +141,37 @@ class Criterion:
 
 
 def above(bound: float = 0.0, *, some: bool = False) -> Criterion:
-    """The criterion of superiority: above a bound."""
+    """The criterion of superiority: the interval lies above `bound`."""
     return Criterion("superiority", low=bound, some=some)
 
 
 def below(bound: float = 0.0) -> Criterion:
-    """The criterion of superiority of the smaller number: below a bound."""
+    """The criterion of superiority of the smaller number: it lies below `bound`."""
     return Criterion("superiority", high=bound)
 
 
 def not_worse(margin: float) -> Criterion:
-    """The criterion of non-inferiority: above the negative margin."""
+    """The criterion of non-inferiority: the interval lies above minus `margin`."""
     return Criterion("non-inferiority", low=-margin)
 
 
 def not_higher(margin: float) -> Criterion:
-    """The criterion of non-superiority: below the margin."""
+    """The criterion of non-superiority: the interval lies below `margin`."""
     return Criterion("non-superiority", high=margin)
 
 
 def equivalent(margin: float) -> Criterion:
-    """The criterion of equivalence: within a margin of 0, by two one-sided tests."""
+    """The criterion of equivalence: within `margin` of 0, by two one-sided tests."""
     return within(-margin, margin)
 
 
 def within(low: float, high: float) -> Criterion:
-    """The criterion of equivalence to a range: between two values."""
+    """The criterion of equivalence to a range: the interval is in [`low`, `high`]."""
     return Criterion("equivalence", low, high)
 
 
 def most(share: float = 0.5) -> Criterion:
-    """The criterion of a majority: a proportion above a bound."""
+    """The criterion of a majority: the interval of a proportion lies above `share`."""
     return Criterion("proportion", low=share)
 
 
@@ -215,11 +217,11 @@ class Claim:
     same_everywhere: bool = False
 
     def looks_at(self, study: str) -> int:
-        """The number of looks at a study's data."""
+        """The number of looks at the data of `study`."""
         return self.looks.get(study, 1)
 
     def level(self, study: str) -> float:
-        """The level at which a study is judged, before the correction for parts."""
+        """The level at which `study` is judged, before the correction for parts."""
         return level_after(self.looks_at(study))
 
     def levels_of_parts(self, study: str) -> dict[str, float]:
@@ -229,7 +231,7 @@ class Claim:
 
 
 def level_after(looks: int) -> float:
-    """The level at which data are judged after this number of looks."""
+    """The level at which data are judged after `looks` looks."""
     return 1 - (1 - LEVEL) / looks
 
 
@@ -287,7 +289,7 @@ class Judged:
     tasks: list[dict[str, Any]] = field(default_factory=list)
 
     def row(self) -> dict[str, Any]:
-        """The fields of a row of `claims.json`, under the names that they have there."""
+        """The fields of a row of `claims.json`, under the names that it gives them."""
         fields = asdict(self)
         fields["each"] = fields.pop("counted")
         fields["remark"] = fields.pop("qualifier")
@@ -298,7 +300,7 @@ class Judged:
 
 
 def _after_unit(part: str) -> str:
-    """The name of the shown part, as `claims.json` appends it to the unit."""
+    """The text that `claims.json` appends to the unit to name the shown part."""
     return f", {part}" if part else ""
 
 
@@ -306,7 +308,8 @@ def _shown_part(row: Mapping[str, Any]) -> str:
     """The part whose numbers a row shows; "" if the claim has only one part."""
     names = [part["part"] for part in row["parts"]]
     fitting = [name for name in names if row["unit"].endswith(_after_unit(name))]
-    # The name of a part within a part may end with the name of another part.
+    # Take the longest name: the name of a part within a part may end with the name of
+    # another part.
     return max(fitting, key=len, default="")
 
 
@@ -407,7 +410,8 @@ def judge(
         elsewhere: A study that would test the claim if this one does not; "" if none.
         level: The level at which a part is judged, before the correction for several
             parts.
-        levels_of_parts: The levels of parts that are judged at another level.
+        levels_of_parts: The level of each part that is not judged at `level`, by the
+            part's name.
         published: The printed number, or one for each part.
     """
     tasks = _task_rows(measurement, level)
@@ -430,7 +434,7 @@ def judge(
 
 
 def _pooled_parts(measurement: Measurement, *, all_tasks: bool) -> dict[str, Quantity]:
-    """The parts of a measurement, over all tasks or only over the paper's own."""
+    """The parts of `measurement`, over all tasks or only over the paper's own."""
     parts = {}
     for name, part in measurement.parts.items():
         pooled = part if all_tasks else part.of_paper()
@@ -440,14 +444,14 @@ def _pooled_parts(measurement: Measurement, *, all_tasks: bool) -> dict[str, Qua
 
 
 def _absent(measurement: Measurement) -> str:
-    """The missing parts of a measurement, in words."""
+    """The words for the number and the names of the missing parts of `measurement`."""
     missing = list(measurement.missing)
     count = len(missing) + len(measurement.parts)
     return f"{len(missing)} of {count} parts are missing: {', '.join(missing)}"
 
 
 def _count_of_parts(measurement: Measurement, judged: Sized) -> int:
-    """The number of parts that can decide a claim, including parts not yet run."""
+    """The number of parts that can decide the claim, including parts not yet run."""
     missing = len(measurement.missing) if measurement.whole else 0
     return len(judged) + missing
 
@@ -473,7 +477,7 @@ def _planning(
 
 
 def _printed(published: Printed, part: str) -> float | None:
-    """The printed number for a part; `part` is "" if the claim has one part."""
+    """The printed number for `part`, which is "" if the claim has one part."""
     if isinstance(published, Mapping):
         return published.get(part)
     return published
@@ -485,8 +489,8 @@ def _planned_effect(
     """The effect that a study of the claim should detect.
 
     The candidates are, in this order: the printed effect, the centre of a region with
-    two bounds, and the measured effect. The first that meets the criterion is taken;
-    None if none does.
+    two bounds, and the measured effect. The result is the first that meets the
+    criterion, or None if no candidate does.
     """
     known = [published, value]
     if len(criterion.bounds) == 2:
@@ -498,7 +502,7 @@ def _planned_effect(
 
 
 def _task_rows(measurement: Measurement, level: float) -> list[dict[str, Any]]:
-    """The estimate of each task of each part. A single part's name is left out."""
+    """One row per task of each part, with its estimate; a single part is not named."""
     several = len(measurement.parts) > 1
     rows = []
     for name, part in measurement.parts.items():
@@ -557,7 +561,7 @@ def _judged_parts(
     levels: Mapping[str, float],
     count: int,
 ) -> list[JudgedPart]:
-    """Each part with its own verdict.
+    """Judge each part on its own.
 
     With several parts, one of them may hold or contradict the claim by chance. If a
     single part is enough to decide, its level is therefore corrected for their number.
@@ -592,7 +596,7 @@ def _judged_part(
     holds_at: float,
     contradicts_at: float,
 ) -> JudgedPart:
-    """Judge a part, by the interval at the level that the verdict needs.
+    """Judge a part by its interval at the level that its verdict needs.
 
     A part whose interval at `LEVEL` lies outside the region can only contradict the
     claim, and any other part can only hold: both levels are at least `LEVEL`, so their
@@ -679,7 +683,7 @@ def _most_telling(criterion: Criterion, candidates: Sequence[JudgedPart]) -> Jud
 def _disagreement(
     criterion: Criterion, parts: Mapping[str, Quantity], levels: Mapping[str, float]
 ) -> str:
-    """The parts whose tasks have different verdicts, in words; "" if there are none."""
+    """Name the parts whose tasks have opposite verdicts; "" if there are none."""
     disagreeing = [
         name for name, part in parts.items() if _disagree(criterion, part, levels[name])
     ]
@@ -691,7 +695,7 @@ def _disagreement(
 
 
 def _disagree(criterion: Criterion, part: Quantity, level: float) -> bool:
-    """Whether one task of a part, judged alone, holds, and another one contradicts."""
+    """Whether one task of `part`, judged alone, holds and another one contradicts."""
     alone = part.alone(level)
     holds = any(map(criterion.contains, alone))
     return holds and any(map(criterion.excludes, alone))
@@ -733,12 +737,12 @@ def _note(
 
 
 def percent(level: float) -> str:
-    """A level in percent, with at most three digits."""
+    """Write `level` in percent, with at most three digits."""
     return f"{100 * level:.3g} %"
 
 
 def in_note(template: str, values: Sequence[float], *, points: bool = False) -> str:
-    """Fill in the numbers of a note, either unchanged or in points."""
+    """Fill `values` into the `template` of a note, either unchanged or in points."""
     if points:
         return template.format(*(f"{100 * value:+.1f}" for value in values))
     return template.format(*(f"{value:+.3f}" for value in values))
@@ -834,11 +838,12 @@ def texts(row: dict[str, Any]) -> dict[str, str]:
         shown["note"] = in_note(row["note_template"], row["note_values"], points=True)
         rule = region.sentence(scale, f" {unit}", level=level)
         shown["criterion"] = f"{row['compares']} {rule}"
-    unit = _in_words(_QUANTITIES.get(row["id"], unit) + _after_unit(part))
+    unit = _in_words(_QUANTITIES.get(row["id"], unit))
     shown["power"] = _power_text(row, scale)
     extra = (shown["note"], _stand_in(row) if points else "", _not_counted(row))
     shown["note"] = _in_words("; ".join(filter(None, extra)))
-    qualifiers = "; ".join([_counts_text(row), *_qualifiers(row, scale)])
+    about = [_in_words(part), _ratio_text(row), _counts_text(row)]
+    qualifiers = "; ".join(filter(None, [*about, *_qualifiers(row, scale)]))
     shown["ours"] = f"{_estimate_text(row, scale)} {unit} ({qualifiers})"
     shown["must lie"] = region.where(scale)
     if row["published"] is not None:
@@ -846,8 +851,15 @@ def texts(row: dict[str, Any]) -> dict[str, str]:
     return shown
 
 
+def _ratio_text(row: dict[str, Any]) -> str:
+    """The ratio behind the logarithm of one, as text; "" for other numbers."""
+    if not row["unit"].startswith(LOG_RATIO):
+        return ""
+    return f"a ratio of {exp(row['value']):.3g}"
+
+
 def _counts_text(row: dict[str, Any]) -> str:
-    """The numbers of values and tasks, and the level of the interval, as text."""
+    """The text with the numbers of values and of tasks, and the interval's level."""
     text = f"n = {row['n']} {row['each']}"
     if task_count(row) > 1:
         text += f" of these {task_count(row)} tasks"
@@ -887,12 +899,12 @@ def _in_words(text: str) -> str:
 
 
 def _listed(parts: Sequence[str]) -> str:
-    """A list of the names of parts, without the commas within names."""
+    """Join the names of `parts` with commas, after removing commas within names."""
     return ", ".join(name.replace(", ", " ") for name in parts)
 
 
 def _power_text(row: dict[str, Any], scale: float) -> str:
-    """Detectable effect and required n at 80 % power, as text.
+    """The text with the detectable effect and the required n at 80 % power.
 
     The detectable effect is a margin or a distance from the bound, in the claim's unit.
     """
@@ -905,12 +917,12 @@ def _power_text(row: dict[str, Any], scale: float) -> str:
         text += " beyond the bound"
     if row["planned"] is not None:
         needs = f"= {row['n_for_power']}" if row["n_for_power"] else "> 1,000"
-        text += f"; {_short(scale * row['planned'])} needs n {needs}"
+        text += f"; an effect of {_short(scale * row['planned'])} would need n {needs}"
     return text
 
 
 def _short(number: float) -> str:
-    """A number as text, with three significant digits."""
+    """Write `number` with three significant digits."""
     return f"{number:.3g}"
 
 
@@ -919,7 +931,7 @@ def _stand_in(row: dict[str, Any]) -> str:
 
 
 def _not_counted(row: dict[str, Any]) -> str:
-    """The tasks that are shown but not pooled, in words."""
+    """The words for the tasks that are shown but not pooled; "" if there are none."""
     pooled = _pooled(row)
     others = {task["task"] for task in row["tasks"]} - {task["task"] for task in pooled}
     if not pooled or not others:
@@ -941,7 +953,7 @@ def _estimate_text(row: dict[str, Any], scale: int) -> str:
         digits += 1
 
     def text(name: str) -> str:
-        # Adding 0 turns a negative zero into a positive one.
+        # Add 0, which turns a negative zero into a positive one.
         return f"{round(numbers[name], digits) + 0.0:.{digits}f}"
 
     words = text("value")

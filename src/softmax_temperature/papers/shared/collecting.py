@@ -72,7 +72,7 @@ class DeclaredRun:
 
     @property
     def name(self) -> str:
-        """The name of the cell, with its stage."""
+        """The stage and the name of the cell, as one text."""
         return f"{label(self.stage.output)}/{self.cell}"
 
 
@@ -112,7 +112,7 @@ def gather_study(
         folder: The paper's folder.
         paper: The paper's slug.
         params: The parameters.
-        declare: Function that returns the runs that some parameters declare.
+        declare: Function that returns the runs that `params` declare.
         read: Function that reads a run from its cell.
         tables: As in `gather`.
 
@@ -205,7 +205,7 @@ def gather(
 def _untrained(
     declared: Sequence[DeclaredRun], missing: Sequence[DeclaredRun]
 ) -> list[DeclaredRun]:
-    """The missing runs of the experiments that lack every seed.
+    """The missing runs that belong to experiments without any seed here.
 
     Experiments that lack only some seeds are not among them: `gather` raises an error
     for these, because their means would be over fewer seeds than declared.
@@ -236,7 +236,7 @@ def _require_no_others(
 
 
 def _experiment(run: DeclaredRun) -> str:
-    """The factors of a run without its seed, as text."""
+    """The factors of `run` without its seed, as text."""
     factors = {name: value for name, value in run.factors.items() if name != SEED}
     return repr((label(run.stage.output), sorted(factors.items())))
 
@@ -244,7 +244,7 @@ def _experiment(run: DeclaredRun) -> str:
 def _checked(
     folder: Path, parts: Sequence[Runs], shapes: Mapping[str, Sequence[str]]
 ) -> Runs | None:
-    """The runs of all parts, after a check; None if there are no parts."""
+    """Join the runs of all `parts`, and check them; None if there are no parts."""
     if not parts:
         return None
     runs = _together(parts, shapes)
@@ -257,7 +257,7 @@ def _with_left_out(
     left_out: Sequence[DeclaredRun],
     untrained: Sequence[DeclaredRun],
 ) -> Runs:
-    """Add the table of experiments that did not run, if there are any."""
+    """Add the table of the experiments that did not run, if there are any."""
     if left_out:
         say(f"declared runs left out ({DATA_MISSING}): {_count(left_out)}")
     parts = [
@@ -325,7 +325,7 @@ def _by_name(runs: Iterable[DeclaredRun]) -> dict[str, list[DeclaredRun]]:
 
 
 def _experiments(runs: Iterable[DeclaredRun]) -> pd.DataFrame:
-    """The distinct factors of some runs, without their seeds."""
+    """The distinct factors of `runs` without their seeds, one row per experiment."""
     table = pd.DataFrame([run.factors for run in runs])
     table = table.drop(columns=SEED, errors="ignore")
     return table.drop_duplicates(ignore_index=True)
@@ -345,14 +345,14 @@ def device_of(cell: Artifact) -> str | None:
 
 
 def _recorded(folder: Path, tables: Sequence[str]) -> Runs | None:
-    """The runs in the folder; None if it has none in the current format."""
+    """Read the runs in `folder`; None if it has none in the current format."""
     if not (folder / RUNS_FILE).is_file():
         return None
     try:
         runs = read_runs(folder, tables)
     except InputError:
         return None
-    # The table of experiments that did not run is made anew.
+    # Leave out the table of experiments that did not run, because it is made anew.
     kept = {name: table for name, table in runs.tables.items() if name != NOT_RUN}
     return replace(runs, tables=kept)
 
@@ -360,7 +360,7 @@ def _recorded(folder: Path, tables: Sequence[str]) -> Runs | None:
 def _still_declared(
     folder: Path, recorded: Runs | None, declared: Sequence[DeclaredRun]
 ) -> set[str]:
-    """The recorded cells whose factors and parameters equal the declared runs'."""
+    """The recorded cells with the factors and parameters of a declared run."""
     if recorded is None:
         return set()
     known = results.read_json(folder / RECORDS) or {"cells": [], "parameters": {}}
@@ -379,7 +379,7 @@ def _still_declared(
 
 
 def _same_parameters(run: DeclaredRun, recorded: Row | None) -> bool:
-    """Whether a run was recorded with the parameters that are now declared."""
+    """Whether `run` was recorded with the parameters that are now declared."""
     if recorded is None:
         return False
     return run.parameters is None or _agree(run.parameters, recorded)
@@ -398,7 +398,7 @@ def _agree(declared: Any, recorded: Any) -> bool:
 
 
 def _rows_of(recorded: Runs, run: DeclaredRun) -> Runs:
-    """The recorded rows of a run, with the declared factors."""
+    """The recorded rows of `run`, with the factors that are now declared."""
     table = recorded.table[recorded.table[CELL] == run.name]
     for name, value in run.factors.items():
         if name in table:
@@ -428,7 +428,7 @@ def _in_order(table: pd.DataFrame, variants: Sequence[Row]) -> pd.DataFrame:
 
 
 def _key(value: Any) -> str:
-    """A factor's value as text, equal for values that a file does not distinguish."""
+    """A factor's value as text, the same for values that a file cannot tell apart."""
     if pd.isna(value):
         return ""
     if isinstance(value, int | float):
@@ -437,7 +437,7 @@ def _key(value: Any) -> str:
 
 
 def _count(declared: Iterable[DeclaredRun]) -> int:
-    """The number of declared runs."""
+    """Count the declared runs, including the variants that share a cell."""
     return sum(len(run.variants) for run in declared)
 
 
@@ -457,7 +457,7 @@ def _as_runs(
     shapes: Mapping[str, Sequence[str]],
     device: str | None,
 ) -> Runs:
-    """The measured runs of a declaration, numbered from 0 in its order."""
+    """Turn what was read from the cell of `run` into runs, numbered from 0."""
     rows = [
         {**run.factors, **factors, DEVICE: device, **measured.facts, CELL: run.name}
         for factors in run.variants
@@ -474,7 +474,7 @@ def _as_runs(
 
 
 def _together(parts: Sequence[Runs], shapes: Mapping[str, Sequence[str]]) -> Runs:
-    """The runs of all parts, numbered in their order."""
+    """Join the runs of all `parts`, numbered in their order."""
     tables = []
     measurements = []
     others: dict[str, list[pd.DataFrame]] = {name: [] for name in shapes}
@@ -493,7 +493,7 @@ def _together(parts: Sequence[Runs], shapes: Mapping[str, Sequence[str]]) -> Run
         if len(rows)
     ]
     if not plain:
-        # No run has a value.
+        # If no run has a value, keep one empty table for its columns.
         plain = measurements[:1]
     return Runs(
         pd.concat(tables, ignore_index=True).rename_axis(index=RUN),

@@ -67,8 +67,8 @@ class Measurement:
         whole: Whether the claim is about all parts together. If it is, a missing part
             leaves the claim not tested, unless another part contradicts it.
         not_run: The parts that were not run and are not required by the claim.
-        qualifier: Text without which the numbers would mislead; shown wherever they are
-            shown.
+        qualifier: Text without which the numbers would mislead; shown wherever the
+            numbers are shown.
     """
 
     parts: Mapping[str, Quantity]
@@ -106,7 +106,7 @@ class Computed(Contrast):
     by: Callable[[Any], Measurement]
 
     def measure(self, runs: Any) -> Measurement:
-        """The function's measurement."""
+        """Return what the function `by` measures."""
         return self.by(runs)
 
 
@@ -114,8 +114,8 @@ class Computed(Contrast):
 class Evidence:
     """The estimates of some parts, the reasons why others are missing, and the runs.
 
-    The two arms of a part are compared on the seeds that both have. Each part has its
-    own common seeds, so a seed missing in one part stays in the others.
+    The two arms of a part are compared on the seeds that both have. A seed that one
+    part lacks still counts in the other parts.
 
     Attributes:
         parts: The estimate of each part.
@@ -148,8 +148,8 @@ class Declared(Contrast):
             which widens the interval.
         resolution: The step of the grid that the values lie on; 0 if there is none.
         unit_as: The unit, if it differs from the unit of `of`.
-        cells: Function that names the cells behind some runs; by default the names lack
-            the seed, their last part.
+        cells: Function that names the cells behind a table of runs; by default the
+            names lack the seed, their last part.
     """
 
     of: Measure
@@ -231,14 +231,14 @@ class Declared(Contrast):
 
     @abstractmethod
     def _whole(self, runs: Runs) -> Evidence:
-        """The estimate over all runs, as one part."""
+        """Estimate over all runs, as one part."""
 
     def _sides(self, runs: Runs) -> tuple[pd.DataFrame, ...]:
-        """The runs of each side of the comparison."""
+        """The runs on each side of the comparison."""
         return (runs.select(self.among),)
 
     def _restricted(self, to: Where) -> Self:
-        """The same contrast on some of its runs, as one part."""
+        """The same contrast restricted to the runs that `to` selects, as one part."""
         return replace(self, among=self.among & to, split_by=None)
 
     def _over_tasks(self, numbers: pd.Series[float], runs: pd.DataFrame) -> OverTasks:
@@ -281,8 +281,8 @@ class Declared(Contrast):
 class Difference(Declared):
     """The paired difference in a metric between two sets of runs, as a mean over tasks.
 
-    Two runs form a pair if they agree in the factors of the task, of `averaged_over` and
-    of `paired_by`.
+    Two runs form a pair if they agree in the factors of the task and in the factors
+    `averaged_over` and `paired_by`.
 
     Attributes:
         first: The runs whose metric is the minuend.
@@ -441,7 +441,7 @@ class Proportion(Declared):
             return Evidence({}, {"": self._why_none(runs)}, chosen)
         is_hit = self.of.where.mask(chosen)
         by_trial = is_hit.groupby([chosen[key] for key in self.trials])
-        # A trial that lacks one of its runs is left out.
+        # Leave out a trial that lacks one of its runs.
         is_whole = by_trial.size() == by_trial.size().max()
         hits = by_trial.all()[is_whole]
         own = bool(chosen[OWN].iloc[0])
@@ -471,7 +471,7 @@ class Parts(Contrast):
     """Several named contrasts, which are the parts of one claim.
 
     Attributes:
-        contrasts: The contrasts, each with one part or several.
+        contrasts: The contrasts by name, each with one part or several.
         required: Whether a part that was not run leaves the claim open. If not, the row
             names the parts that were judged and the parts that were not run.
         whole: Whether the claim is not tested until all parts were run, unless a part
@@ -494,10 +494,11 @@ class Parts(Contrast):
     averaged: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def measure(self, runs: Runs) -> Measurement:
-        """The parts of all contrasts."""
+        """Measure the parts of all contrasts."""
         evidence = self.evidence(runs)
         if not evidence.parts:
-            # The parts' reasons differ only in the part's name, so give one.
+            # The reasons of the parts differ only in the part's name, so give one of
+            # them.
             return not_tested(next(iter(evidence.missing.values())))
         first = next(iter(self.contrasts.values()))
         notes = first.notes(runs, evidence.runs)
@@ -515,7 +516,7 @@ class Parts(Contrast):
         )
 
     def _averaged_over(self, behind: pd.DataFrame) -> str:
-        """The averaged factors' values that were run and not run; "" if all were."""
+        """Say which values of averaged factors were run or not; "" if all were."""
         texts = []
         for factor, values in self.averaged.items():
             have = set(behind[factor])
@@ -529,7 +530,7 @@ class Parts(Contrast):
         return "; ".join(texts)
 
     def evidence(self, runs: Runs) -> Evidence:
-        """The estimates of all parts."""
+        """Estimate the parts of all contrasts."""
         parts: dict[str, Quantity] = {}
         missing: dict[str, str] = {}
         behind = []
@@ -588,7 +589,7 @@ def _averaged(
 def _about_tasks(
     runs: pd.DataFrame, keys: Sequence[str]
 ) -> dict[tuple[Any, ...], tuple[bool, str]]:
-    """Whether each task is one of the paper's, and its `Task.shares`.
+    """For each task, whether it is one of the paper's, and its `Task.shares`.
 
     A task that spans several data sets or networks shares none with another task.
     """
@@ -603,7 +604,7 @@ def _about_tasks(
 
 
 def reasons(missing: Mapping[str, str]) -> str:
-    """The reasons why parts are missing, with the parts' names if the reasons differ."""
+    """Join the reasons why parts are missing, named by part if the reasons differ."""
     distinct = list(dict.fromkeys(missing.values()))
     if len(distinct) < 2:
         return "; ".join(distinct)
@@ -611,12 +612,12 @@ def reasons(missing: Mapping[str, str]) -> str:
 
 
 def joined(*names: str) -> str:
-    """The name of a part within a part."""
+    """Join `names` to the name of a part within a part."""
     return ", ".join(filter(None, names))
 
 
 def all_runs(tables: Iterable[pd.DataFrame]) -> pd.DataFrame:
-    """The runs of several tables, without duplicates."""
+    """Join the runs of several tables, without duplicates."""
     together = pd.concat(list(tables))
     return together[~together.index.duplicated()].sort_index()
 

@@ -316,7 +316,7 @@ SHARES = {
 
 
 def value_label(factor: str, value: Any) -> str:
-    """The label of a factor's value: the paper's word, or the value itself."""
+    """The label of `value` of `factor`: the paper's word, or the value itself."""
     labels = LABELS.get(factor, {})
     if value in labels:
         return labels[value]
@@ -397,7 +397,7 @@ def column_label(name: str) -> str:
 
 
 def spaced(name: str) -> str:
-    """A name without underscores."""
+    """Replace the underscores in `name` with spaces."""
     return name.replace("_", " ")
 
 
@@ -475,7 +475,7 @@ def loss_name(run: Mapping[str, Any] | pd.Series) -> str:
 
 
 def cooling_label(run: Mapping[str, Any] | pd.Series) -> str:
-    """The Cooling paper's name for a mode, with its differences from the default."""
+    """The Cooling paper's name for the mode of `run`, with its non-default settings."""
     differs = []
     factor = run["factor"]
     if pd.notna(factor) and factor != 1:
@@ -490,7 +490,7 @@ def cooling_label(run: Mapping[str, Any] | pd.Series) -> str:
 
 
 def architecture_label(run: Mapping[str, Any] | pd.Series) -> str:
-    """A kind of network in words, which name batch norm if the kind may lack it."""
+    """A kind of network in words, with a remark on batch norm if it is optional."""
     kind = run["architecture"]
     name = ARCHITECTURES.get(kind, str(kind))
     if kind not in _MAY_BE_NORMALISED:
@@ -528,7 +528,7 @@ def in_points(unit: str) -> str | None:
 
 
 def _plain(value: Any) -> str:
-    """A gamma without trailing zeros; the name of a policy for gamma is unchanged."""
+    """Write a gamma without trailing zeros; the name of a policy is unchanged."""
     try:
         return f"{float(value):g}"
     except ValueError:

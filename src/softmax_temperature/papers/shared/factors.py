@@ -36,7 +36,7 @@ class Where:
         return runs[self.mask(runs)]
 
     def called(self, text: str) -> Where:
-        """The same predicate, with another description."""
+        """The same predicate, described by `text`."""
         return Where(text, self.mask)
 
     def __and__(self, other: Where) -> Where:
@@ -87,27 +87,27 @@ ALL = Where("all runs", lambda runs: pd.Series(True, index=runs.index))
 
 
 def more_than(bound: float) -> Condition:
-    """The condition that a factor is above a bound."""
+    """The condition that a factor is above `bound`."""
     return Condition(f"above {bound:g}", lambda values: _numbers(values) > bound)
 
 
 def at_least(bound: float) -> Condition:
-    """The condition that a factor is at least a bound."""
+    """The condition that a factor is at least `bound`."""
     return Condition(f"at least {bound:g}", lambda values: _numbers(values) >= bound)
 
 
 def at_most(bound: float) -> Condition:
-    """The condition that a factor is at most a bound."""
+    """The condition that a factor is at most `bound`."""
     return Condition(f"at most {bound:g}", lambda values: _numbers(values) <= bound)
 
 
 def less_than(bound: float) -> Condition:
-    """The condition that a factor is below a bound."""
+    """The condition that a factor is below `bound`."""
     return Condition(f"below {bound:g}", lambda values: _numbers(values) < bound)
 
 
 def between(low: float, high: float) -> Condition:
-    """The condition that a factor is between two bounds, both included."""
+    """The condition that a factor is from `low` to `high`, both included."""
     return Condition(
         f"between {low:g} and {high:g}",
         lambda values: _numbers(values).between(low, high),
@@ -115,7 +115,7 @@ def between(low: float, high: float) -> Condition:
 
 
 def dataset_in(names: Collection[str]) -> Where:
-    """Select runs on a given data set, on a part of one, or on the whole of one.
+    """Select runs on a data set in `names`, on a part of one, or on the whole of one.
 
     "cifar10-5000" is a part of "cifar10", and "newsgroups20_all" the whole of
     "newsgroups20".

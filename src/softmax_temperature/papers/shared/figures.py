@@ -23,6 +23,7 @@ from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.text import Text
 from PIL import Image
 
 from softmax_temperature.runner.artifacts import atomic_file
@@ -66,7 +67,7 @@ WIDE_GAP = 2
 """A line ends if the next evaluated epoch is more than this many usual steps away."""
 BLACK = "0.15"
 WARNING = "#b2182b"
-# matplotlib's stubs list every key.
+# The type is Any because matplotlib's stubs list every key.
 _SAVED: Any = {
     "figure.dpi": 110,
     "savefig.dpi": DPI,
@@ -120,7 +121,7 @@ _DRAWN: Any = {
 
 
 def colour(hue: int | None) -> Any:
-    """The colour at an index of the palette; None is black."""
+    """The colour at index `hue` of the palette; black for None."""
     return BLACK if hue is None else HUES[hue]
 
 
@@ -136,7 +137,7 @@ def style() -> Iterator[None]:
 
 @contextmanager
 def _settings(look: Any) -> Iterator[None]:
-    """Use matplotlib's own defaults with `look`, not the user's matplotlibrc."""
+    """Use matplotlib's own defaults and `look`, instead of the user's matplotlibrc."""
     _use_matplotlibs_own_fonts()
     with mpl.style.context(["default", look]):
         yield
@@ -255,8 +256,8 @@ def over_epochs(
     distances = np.diff(lines.index.to_numpy(float))
     usual = 1.0
     if len(distances):
-        # If there are two middle distances, take the smaller one: three epochs have
-        # only two distances.
+        # If there are two middle distances, take the smaller one as the usual: three
+        # epochs have only two distances.
         usual = float(np.quantile(distances, 0.5, method="lower"))
     breaks = np.flatnonzero(distances > WIDE_GAP * usual) + 1
     look = {"linewidth": 1.2, **look}
@@ -264,7 +265,8 @@ def over_epochs(
     if (distances > 1).any():
         look = {"marker": "o", "markersize": 2, **look}
     for place, part in enumerate(np.split(np.arange(len(lines)), breaks)):
-        # One legend entry for all parts of a line.
+        # Label only one part of the line, so that the legend has one entry for all
+        # parts.
         _line_with_band(
             axes, lines.iloc[part], {**look, "label": None if place else label}
         )
@@ -347,10 +349,11 @@ MANY = 12
 
 
 def described(figure: Figure) -> str:
-    """Alt text of a figure, one sentence per element.
+    """The alternative text of a figure, one sentence per element.
 
-    The text names the title, the panels, the axes with their named ticks, and the
-    entries of legends.
+    The text names the title, the finding if the figure's label has one, the panels, the
+    axes with their named ticks, the entries of legends, where curves over epochs end,
+    and the numbers in a panel's own legend.
     """
     panels = [axes for axes in figure.axes if axes.get_visible()]
     titles = _distinct(axes.get_title() or axes.get_title("left") for axes in panels)
@@ -361,12 +364,13 @@ def described(figure: Figure) -> str:
         for axes in panels
         for tick in (*axes.get_yticklabels(), *axes.get_xticklabels())
     ]
-    # Skip numbers, which may be set as formulas.
+    # Skip ticks that are numbers, which may be set as formulas.
     places = _distinct(text for text in ticks if text[:1].isalpha())
     legends = [*figure.legends, *(axes.get_legend() for axes in panels)]
     texts = [text for one in legends if one is not None for text in one.get_texts()]
-    shown = _distinct(text.get_text() for text in texts)
-    sentences = [_words(figure.get_suptitle())]
+    shown = _distinct(text.get_text() for text in texts if not _is_number(text))
+    finding = str(figure.get_label()).rstrip(".")
+    sentences = [_words(figure.get_suptitle()), finding]
     if len(titles) == 1:
         sentences.append(titles[0])
     elif titles:
@@ -379,22 +383,54 @@ def described(figure: Figure) -> str:
         sentences.append(f"Along the axes: {_listed(places)}")
     if shown:
         sentences.append(f"Shown: {_listed(shown)}")
+    sentences += filter(None, map(_ends, panels))
+    sentences += filter(None, map(_numbers, panels))
     return " ".join(f"{sentence}." for sentence in sentences if sentence)
 
 
+def _is_number(text: Text) -> bool:
+    return re.fullmatch(r"[\d.]+( ± [\d.]+)?", text.get_text()) is not None
+
+
+def _ends(axes: Axes) -> str:
+    """Where the named curves of a panel over epochs end; "" if there are none."""
+    if "epoch" not in axes.get_xlabel():
+        return ""
+    ends = []
+    for line in axes.get_lines():
+        values = np.asarray(line.get_ydata(), dtype=float)
+        values = values[np.isfinite(values)]
+        name = str(line.get_label())
+        if len(values) > 2 and not name.startswith("_"):
+            ends.append(f"{_words(name)} {values[-1]:.3g}")
+    if not ends:
+        return ""
+    place = axes.get_title() or axes.get_title("left") or axes.get_ylabel()
+    return f"At the end of {_words(place) or 'the curves'}: {'; '.join(ends)}"
+
+
+def _numbers(axes: Axes) -> str:
+    """The numbers in a panel's own legend, in the order of its entries."""
+    legend = axes.get_legend()
+    entries = legend.get_texts() if legend is not None else []
+    numbers = [_words(text.get_text()) for text in entries if _is_number(text)]
+    title = _words(axes.get_title() or axes.get_title("left"))
+    return f"{title}: {'; '.join(numbers)}" if numbers else ""
+
+
 def _distinct(texts: Iterable[str]) -> list[str]:
-    """Texts as words, without repetitions and empty texts."""
+    """The words of `texts`, without repetitions and empty texts."""
     return list(dict.fromkeys(filter(None, map(_words, texts))))
 
 
 def _words(text: str) -> str:
-    """A text of a figure on one line, without the markup of formulas."""
+    """Put a text of a figure on one line, without the markup of formulas."""
     plain = re.sub(r"[${}]|\\(?=\w)", "", text)
     return " ".join(plain.replace("_", "").split())
 
 
 def _listed(texts: Sequence[str]) -> str:
-    """Texts joined by semicolons: the first `MANY`, and the number of the others."""
+    """Join the first `MANY` texts with semicolons, and add the number of the others."""
     if len(texts) <= MANY:
         return "; ".join(texts)
     rest = len(texts) - MANY
@@ -402,7 +438,7 @@ def _listed(texts: Sequence[str]) -> str:
 
 
 def encoded(figure: Figure, ending: str) -> bytes:
-    """The bytes of a figure's file, "svg" or "png"; equal if the numbers are.
+    """The bytes of a figure's file, "svg" or "png"; equal numbers give equal bytes.
 
     A png has at most 256 colours: it looks the same and takes a third of the bytes,
     which counts because Git keeps the notebooks with their pictures.
@@ -429,14 +465,14 @@ def encoded_untrimmed(figure: Figure) -> dict[str, bytes]:
         canvas = FigureCanvasAgg(figure)
         canvas.draw()
         picture = Image.fromarray(np.asarray(canvas.buffer_rgba()))
-        # Artists keep their positions from the first drawing.
+        # Without a layout engine, artists keep their positions from the first drawing.
         figure.set_layout_engine("none")
         FigureCanvasSVG(figure).print_svg(svg, metadata=_METADATA["svg"])
     return {"png": _png(picture), "svg": svg.getvalue()}
 
 
 def _png(picture: Image.Image) -> bytes:
-    """A file of at most 256 colours."""
+    """Encode `picture` as a png with at most 256 colours."""
     buffer = BytesIO()
     picture.convert("RGB").quantize(256).save(buffer, "png", optimize=True)
     return buffer.getvalue()

@@ -35,7 +35,7 @@ def write_results(path: Path, value: Any) -> None:
 
 
 def rounded(value: Any) -> Any:
-    """The value with every float in it, at any depth, rounded to `DIGITS` digits."""
+    """Round every float in `value`, at any depth, to `DIGITS` digits."""
     if isinstance(value, float):
         if abs(value) < ZERO:
             return 0.0

@@ -31,16 +31,22 @@ _REMARKS = ("embeddings", "differs")
 """Columns that say how our run differs from the paper's; they also identify a row."""
 
 
-def number(value: Any, *, percent: bool = False) -> str:
-    """A number as text; NaN is a dash.
+TEMPERATURE = "temperature"
+"""The label of temperatures."""
 
-    A percentage has two digits after the point, a number below 10 four, and a larger
-    one five digits in total.
+
+def number(value: Any, *, percent: bool = False, digits: int | None = None) -> str:
+    """Write a number as text; NaN becomes a dash.
+
+    If `digits` after the point are not given, a percentage has two, a number below 10
+    four, and a larger one five digits in total.
     """
     if pd.isna(value):
         return MISSING
     if percent:
-        text = f"{100 * value:.2f}"
+        text = f"{100 * value:.{2 if digits is None else digits}f}"
+    elif digits is not None:
+        text = f"{value:.{digits}f}"
     elif abs(value) < 10:
         text = f"{value:.4f}"
     else:
@@ -51,14 +57,14 @@ def number(value: Any, *, percent: bool = False) -> str:
 
 
 def _with_minus(text: str) -> str:
-    """A number with a minus sign, not a hyphen."""
+    """Replace the hyphen in front of a number with a minus sign."""
     return text.replace("-", "−")
 
 
 def wide(table: pd.DataFrame, across: str | None) -> pd.DataFrame:
     """Lay out a comparison as texts: our mean ± sd, next to the printed value.
 
-    Our value links to its cells.
+    Our value links to the records of its cells.
 
     Args:
         table: A comparison, new or read from its file.
@@ -114,7 +120,7 @@ def _names_of_lines(
 
 
 def _with_texts(table: pd.DataFrame, names: list[str]) -> pd.DataFrame:
-    """The rows with names and metrics as texts, and with differences.
+    """Turn names and metrics into texts, and add the differences.
 
     The column `here` says whether we have a value, `percent` whether it is a share.
     """
@@ -138,7 +144,7 @@ def _with_texts(table: pd.DataFrame, names: list[str]) -> pd.DataFrame:
 
 
 def _texts_of_number(row: dict[Any, Any]) -> dict[str, str]:
-    """Our value and the printed one, if they exist, by column."""
+    """The texts of our value and of the printed one, if they exist, by column."""
     texts: dict[str, str] = {}
     if row["here"]:
         ours = _with_sd(row, OURS, row[STATUS] == DIVERGED)
@@ -156,17 +162,19 @@ def _texts_of_number(row: dict[Any, Any]) -> dict[str, str]:
 def _with_sd(row: dict[Any, Any], name: str, diverged: bool) -> str:
     if diverged:
         return DIVERGED
-    value = number(row.get(name), percent=row["percent"])
+    # More digits than two would be finer than the grid of temperatures.
+    digits = 2 if row[METRIC] == TEMPERATURE else None
+    value = number(row.get(name), percent=row["percent"], digits=digits)
     spread = row.get(f"{name}_sd")
-    sd = number(spread, percent=row["percent"])
+    sd = number(spread, percent=row["percent"], digits=digits)
     if spread == 0:
-        # Temperatures come from a grid, so all seeds may have the same one.
+        # Temperatures come from a grid, so all seeds may have the same temperature.
         return f"{value.rstrip('0').rstrip('.') if '.' in value else value} in all runs"
     return value if sd == MISSING else f"{value} ± {sd}"
 
 
 def _counts(columns: dict[str, list[str]]) -> str:
-    """The counts of a line as text; if they differ, each with the columns it is for."""
+    """Write the counts of a line; if they differ, name the columns of each count."""
     texts = list(columns)
     if len(columns) > 1:
         texts = [f"{count}: {', '.join(names)}" for count, names in columns.items()]
@@ -174,7 +182,7 @@ def _counts(columns: dict[str, list[str]]) -> str:
 
 
 def _count(row: dict[Any, Any]) -> str:
-    """The numbers of finished and of lost runs, and the status if it says more."""
+    """Write the numbers of finished and lost runs, and the status if it says more."""
     count = row.get("seeds")
     if pd.isna(count) or not row["here"]:
         return ""
@@ -198,7 +206,7 @@ def _text(value: Any) -> str:
 
 
 def in_words(table: pd.DataFrame, across: str | None) -> pd.DataFrame:
-    """A comparison as texts, with its factors in words."""
+    """Lay out a comparison as `wide` does, with its factors in words."""
     return wide(with_words(table), across)
 
 
@@ -210,7 +218,7 @@ def with_words(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def mean_with_sd(mean: Any, sd: Any) -> str:
-    """A share in percent ± its standard deviation, if there is one."""
+    """Write a share in percent, ± its standard deviation if there is one."""
     text = number(mean, percent=True)
     if pd.isna(sd):
         return text

@@ -36,17 +36,17 @@ class Measure(Protocol):
         """The unit of the metric, in the words of `claims.json`."""
 
     def of(self, runs: Runs, chosen: pd.DataFrame) -> pd.Series[float]:
-        """The values for chosen rows of `runs.table`, NaN if a run has none."""
+        """The value of each run in `chosen`, rows of `runs.table`; NaN if missing."""
 
 
 def last_epoch(values: pd.DataFrame, chosen: pd.DataFrame) -> pd.Series[float]:
-    """The value after the run's last epoch."""
+    """Reduce `values` to the value after each run's last epoch."""
     last = values["run"].map(chosen["epochs_done"])
     return values[values["epoch"] == last].set_index("run")["value"]
 
 
 def mean_of_last_epochs(values: pd.DataFrame, _: pd.DataFrame) -> pd.Series[float]:
-    """The mean over the last ten epochs; below fifty epochs, over the last fifth.
+    """Average over the last ten epochs, or the last fifth in runs below fifty epochs.
 
     The value after the last epoch alone is about twice as noisy.
     """
@@ -56,7 +56,7 @@ def mean_of_last_epochs(values: pd.DataFrame, _: pd.DataFrame) -> pd.Series[floa
 
 
 def at_epoch(column: str) -> Epochs:
-    """A function that takes the value after the epoch in a column of `Runs.table`."""
+    """Build the function that takes the value at the epoch in `column` of the runs."""
 
     def value(values: pd.DataFrame, chosen: pd.DataFrame) -> pd.Series[float]:
         named = values["run"].map(chosen[column])
@@ -109,7 +109,7 @@ class Metric:
 
 
 def at_last_epoch(metric: Metric) -> Metric:
-    """The same metric after the last epoch alone."""
+    """Take `metric` after the last epoch alone."""
     return replace(metric, epochs=last_epoch)
 
 
@@ -145,7 +145,7 @@ class Average:
         return self.measures[0].unit
 
     def of(self, runs: Runs, chosen: pd.DataFrame) -> pd.Series[float]:
-        """The mean of each chosen run that has all of the metrics."""
+        """The mean of the metrics for each chosen run that has all of them."""
         numbers = [measure.of(runs, chosen) for measure in self.measures]
         return pd.concat(numbers, axis="columns").mean(axis="columns", skipna=False)
 
@@ -168,7 +168,7 @@ class Derived:
 
 
 def is_lost(table: pd.DataFrame) -> pd.Series[bool]:
-    """Whether each run diverged or got stuck."""
+    """Whether each run in `table` diverged or got stuck."""
     lost = pd.Series(False, index=table.index)
     for outcome in LOST:
         if outcome in table:

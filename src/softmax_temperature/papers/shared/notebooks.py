@@ -63,6 +63,10 @@ THIS_STUDY_ALONE = (
     "The project's verdict on a claim is that of its primary study; see "
     "docs/scorecard.md."
 )
+NOT_PRIMARY = (
+    "Verdicts here are of this study alone: the scorecard counts a claim by its "
+    "primary study, and as not tested until that study has run."
+)
 _COMMON = ("dataset", "network", "embeddings", "differs", "runs", "status")
 """The columns to show above a table if all of its rows have the same value."""
 SIGNS = {"holds": "✓", "contradicted": "✗", "inconclusive": "≈", NOT_TESTED: "○"}
@@ -143,8 +147,8 @@ class Opened:
     def _written(self, name: str) -> pd.DataFrame:
         if not self.view.arms:
             return _without(self._hidden, _read(self.folder, name))
-        # Write to text and read it again, so that the types are the same as from a
-        # file.
+        # Write the table to text and read it again, so that its types are the same as
+        # from a file.
         made = self._tables[name].make(self.runs).map(rounded)
         made = _without(self._hidden, made)
         if made.empty:
@@ -164,7 +168,8 @@ class Opened:
         other = _without(hidden, _read(folder, name))
         if other.empty:
             return own
-        # Links lead only to the first study's records.
+        # Drop the second study's cells, because links lead only to the first study's
+        # records.
         other = lay_out(other).drop(columns=CELLS, errors="ignore")
         other = other.map(lambda value: str(value) if type(value) is Linked else value)
         parts = [
@@ -214,6 +219,8 @@ class Opened:
         lines[-1] += ", or higher where their data were looked at more than once."
         if view.level != LEVEL:
             lines.append(f"Verdicts use {percent(LEVEL)}.")
+        if any(map(_is_secondary, self._evidence)):
+            lines.append(NOT_PRIMARY)
         if view.beside is not None:
             lines.append(f"Study **{view.beside}** is shown next to it.")
         return Markdown(" ".join(lines))  # type: ignore[no-untyped-call]
@@ -263,22 +270,28 @@ class Opened:
             places: Texts in `where`, such as "Table 1", which does not match "Table
                 10".
         """
+        here = [
+            claim
+            for claim in self._evidence
+            if any(_is_place(place, claim.primary["where"]) for place in places)
+        ]
         lines = []
-        for claim in self._evidence:
+        for claim in here:
             row = claim.primary
-            if not any(_is_place(place, row["where"]) for place in places):
-                continue
             said = texts_in_words(row)
             verdict = f"{SIGNS[row['verdict']]} **{said['verdict']}**"
             if claim.disputed_by:
                 verdict += f", disputed by {', '.join(claim.disputed_by)}"
-            number = f"Ours: {said['ours']}; {said['must lie']} would hold"
+            number = f"Ours: {said['ours']}; the claim holds {said['must lie']}"
             if said["printed"] != MISSING:
                 number += f"; printed: {said['printed']}"
             lines.append(f"- {verdict}: {said['claim']} {number}.")
         if not lines:
             return None
-        text = "\n".join(["**What follows**", "", *lines])
+        head = "What follows"
+        if any(map(_is_secondary, here)):
+            head += ", in this study alone"
+        text = "\n".join([f"**{head}**", "", *lines])
         return Markdown(text)  # type: ignore[no-untyped-call]
 
 
@@ -316,19 +329,24 @@ def opened(
 
 
 def _without(tasks: Collection[str], table: pd.DataFrame) -> pd.DataFrame:
-    """The rows of a table without the rows of hidden tasks."""
+    """Remove the rows of `tasks` from `table`."""
     if not tasks or "task" not in table:
         return table
     return table[~table["task"].isin(tasks)]
 
 
 def _read(folder: Path, name: str) -> pd.DataFrame:
-    """A table of a paper; empty if an older study does not have it."""
+    """Read a table of a paper; it is empty if an older study does not have it."""
     path = folder / "tables" / f"{name}.csv"
     try:
         return pd.read_csv(path)
     except (FileNotFoundError, pd.errors.EmptyDataError):
         return pd.DataFrame()
+
+
+def _is_secondary(claim: Evidence) -> bool:
+    """Whether another study decides the claim."""
+    return bool(claim.primary["profile"] != claim.primary["primary"])
 
 
 def _side(row: Mapping[str, Any]) -> str:
@@ -350,6 +368,28 @@ def show(outputs: Iterable[Any]) -> None:
     for output in outputs:
         if output is not None:
             display(output)  # type: ignore[no-untyped-call]
+
+
+def said(sentences: Mapping[str, bool]) -> Markdown | None:
+    """The texts whose condition is true, as one paragraph; None if there are none."""
+    text = " ".join(text for text, is_true in sentences.items() if is_true)
+    return Markdown(text) if text else None  # type: ignore[no-untyped-call]
+
+
+def explained(table: pd.DataFrame, texts: Mapping[str, str]) -> Markdown | None:
+    """The texts about columns that a table shows, as one paragraph.
+
+    Args:
+        table: The table for readers.
+        texts: What a column means, by column.
+    """
+
+    def is_shown(column: str) -> bool:
+        return (
+            column in table and not table[column].fillna("").isin(["", MISSING]).all()
+        )
+
+    return said({text: is_shown(column) for column, text in texts.items()})
 
 
 def shown(
@@ -424,7 +464,7 @@ def drawn(figure: Figure | None, results: Path, name: str) -> Image | None:
 
 
 def _without_common(texts: pd.DataFrame) -> tuple[str, pd.DataFrame]:
-    """The values that all rows share, as a paragraph of HTML, and the other columns."""
+    """Split `texts` into a paragraph of values that all rows share, and the rest."""
     if len(texts) < 2:
         return "", texts
     shared = {
@@ -442,7 +482,7 @@ def _without_common(texts: pd.DataFrame) -> tuple[str, pd.DataFrame]:
 
 
 def _html(texts: pd.DataFrame, name: str) -> str:
-    """A table as HTML, without empty columns."""
+    """Convert a table to HTML, without its empty columns."""
     is_empty = texts.isin(["", MISSING]).all()
     styler = Styler(texts.loc[:, ~is_empty], cell_ids=False)
     styler = styler.format_index(escape="html", axis=1).hide(axis="index")
@@ -453,7 +493,7 @@ def _html(texts: pd.DataFrame, name: str) -> str:
 
 
 def _text(value: Any, cells: Any, digits: int | None, is_percent: bool) -> str:
-    """A value with its link; `digits` is None if it is not a number."""
+    """Write a value with its link; `digits` is None if the value is not a number."""
     if pd.isna(value):
         return MISSING
     if digits is None:
@@ -470,7 +510,7 @@ def _text(value: Any, cells: Any, digits: int | None, is_percent: bool) -> str:
 
 
 def _rounded(value: float, digits: int) -> str:
-    """A number as text; a whole number has no decimal point, and only 0 gives "0"."""
+    """Write a number; a whole number gets no decimal point, and only 0 gives "0"."""
     if float(value).is_integer():
         return f"{value:.0f}"
     text = f"{value:.{digits}f}"

@@ -157,7 +157,7 @@ def _has_cells_of_others(records: Mapping[str, Any], outputs: Iterable[Path]) ->
 def _with_earlier(
     environment: dict[str, Any], before: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Add the machines and minutes of new cells to the recorded ones."""
+    """Add the machines and minutes in `environment` to those in `before`."""
     machines = list(before.get("machines", []))
     for machine in environment["machines"]:
         if machine not in machines:
@@ -174,7 +174,7 @@ class RecordedStage(NamedTuple):
     """The cells that a stage had when a profile last ran.
 
     Attributes:
-        cells: Names of the cells.
+        cells: Names of the cells that the stage had.
         minutes: Minutes of all these cells together.
     """
 

@@ -49,7 +49,7 @@ _DEVIATION = re.compile(
 
 
 def table_path(folder: Path, name: str) -> Path:
-    """The file of one of a paper's tables."""
+    """The path of the table `name` in a paper's folder."""
     if name == RUNS:
         return folder / f"{name}.csv"
     return folder / "tables" / f"{name}.csv"
@@ -142,7 +142,7 @@ def metrics_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
 
 
 def claims_of(paper: str) -> Sequence[Claim]:
-    """The claims of a paper."""
+    """The claims that the module of `paper` declares."""
     claims: Sequence[Claim] = import_module(_PART.format(paper, "claims")).CLAIMS
     return claims
 
@@ -159,7 +159,7 @@ def makers_of_tables(paper: str) -> list[tuple[str, Callable[[Any], pd.DataFrame
 
 
 def deviations(modules: Iterable[str]) -> pd.DataFrame:
-    """Every `# Deviation:` comment in some modules and in the modules they import.
+    """Every `# Deviation:` comment in `modules` and in the modules that they import.
 
     Returns:
         A table with the columns `where`, the module, and `what`, the text.
@@ -168,8 +168,8 @@ def deviations(modules: Iterable[str]) -> pd.DataFrame:
     names = {
         name for module in modules for name in import_closure(module, excluded=excluded)
     }
-    # Include the classes' modules: a registry imports a class only when a cell names
-    # it.
+    # Include the modules of all registered classes, because a registry imports a class
+    # only when a cell names it.
     for registry, table in REGISTRIES.items():
         if registry in names:
             for reference in table.values():

@@ -57,15 +57,15 @@ def design_digest(claim: Claim, study: str) -> str:
         "looks": claim.looks_at(study),
         "n": claim.n.get(study),
     }
-    # Few claims have this field. An empty entry would change the digests of the other
-    # claims.
+    # Few claims have the field `looks_of_parts`. An empty entry would change the
+    # digests of the other claims.
     if study in claim.looks_of_parts:
         design["looks_of_parts"] = described(claim.looks_of_parts[study])
     return digest_of_text(canonical_json(design))[:_DIGITS]
 
 
 def counts_text(counts: Sequence[int]) -> str:
-    """The numbers of values of the parts: one number if all are equal."""
+    """Write the number of values of each part, or one number if all are equal."""
     distinct = list(dict.fromkeys(counts))
     return ", ".join(map(str, counts if len(distinct) > 1 else distinct))
 
@@ -142,7 +142,7 @@ def _is_default(one: Field[Any], value: Any) -> bool:
 
 
 def result_text(row: Mapping[str, Any]) -> str:
-    """The verdict of a row of `claims.json` with its numbers; "" if it has none."""
+    """The verdict and the numbers of a row of `claims.json`; "" without numbers."""
     if row["value"] is None:
         return ""
     numbers = [row["value"], row["low"], row["high"]]
@@ -174,7 +174,7 @@ def current_row(claim: Claim, paper: str, study: str, row: Row | None) -> Row:
 
 
 def _looks_text(claim: Claim, study: str) -> str:
-    """The number of looks at the study, and the higher numbers of looks at parts."""
+    """The text with the number of looks at `study`, and at parts with more looks."""
     more = claim.looks_of_parts.get(study, {})
     texts = [f"{name}: {count}" for name, count in more.items()]
     return "; ".join([str(claim.looks_at(study)), *texts])

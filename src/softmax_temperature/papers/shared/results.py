@@ -25,7 +25,7 @@ RESULTS = Path("results")
 PARAMETERS = "params.yaml"
 CLAIMS = "claims.json"
 ENVIRONMENT = "environment.json"
-# Folder next to the papers' folders, with the contents of the report.
+# The name of the folder, next to the papers' folders, that holds the report's contents.
 SHOWN = "shown"
 ARCHIVED = ("cifar10_cpu_cooling",)
 """Studies that no profile declares any more. We keep them as evidence."""
@@ -158,7 +158,7 @@ def evidence(results: Path = RESULTS) -> dict[str, list[Evidence]]:
 
 
 def of_claim(rows: Sequence[Row]) -> Evidence:
-    """The rows of one claim in all studies: the primary study's, and the others."""
+    """Split the rows of one claim into the primary study's row and the others."""
     primaries = [row for row in rows if row["profile"] == row["primary"]]
     others = [row for row in rows if row["profile"] != row["primary"]]
     primary = primaries[0] if primaries else _not_run(rows[0])
@@ -203,7 +203,7 @@ def texts_in_words(row: Row) -> dict[str, str]:
 
 
 def _not_run(row: Row) -> Row:
-    """The row of a claim whose primary study has no results yet."""
+    """Make the row of a primary study that has not run from another study's `row`."""
     study = row["primary"]
     empty = Judged(note=f"its primary study, {study}, has not been run").row()
     stands = {"profile": study, "stand_in": None, "looks": 1}
@@ -211,13 +211,13 @@ def _not_run(row: Row) -> Row:
 
 
 def ranked(claims: Iterable[Evidence]) -> list[Evidence]:
-    """Decided claims first, then open ones, then untested ones."""
+    """Sort claims: decided ones first, then open ones, then untested ones."""
     order = {HOLDS: 0, CONTRADICTED: 0, INCONCLUSIVE: 1, NOT_TESTED: 2}
     return sorted(claims, key=lambda claim: order[claim.primary["verdict"]])
 
 
 def tally(claims: Iterable[Evidence]) -> str:
-    """Number of claims with each verdict, such as "5 hold, 2 inconclusive".
+    """Count the claims with each verdict, as in "5 hold, 2 inconclusive".
 
     Disputed verdicts, verdicts on stand-in data and sentences that are our own
     derivation are counted separately, because none of them decides the paper's claim.

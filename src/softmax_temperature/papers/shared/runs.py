@@ -261,7 +261,7 @@ def training_factors(table: pd.DataFrame) -> list[str]:
 
 
 def long_form(wide: pd.DataFrame) -> pd.DataFrame:
-    """One row per value, from one row per run, split, epoch and `scaled`."""
+    """Turn one row per run, split, epoch and `scaled` into one row per value."""
     if wide.empty:
         return pd.DataFrame(columns=LONG).astype({"scaled": bool, "value": float})
     known = wide.assign(split=wide["split"].fillna(""))
@@ -273,7 +273,7 @@ def long_form(wide: pd.DataFrame) -> pd.DataFrame:
 
 
 def wide_form(values: pd.DataFrame) -> pd.DataFrame:
-    """One row per run, split, epoch and `scaled`, and one column per metric."""
+    """Turn one row per value into one row per run, split, epoch and `scaled`."""
     metrics = list(dict.fromkeys(values["metric"]))
     plain = values.astype({"metric": str, "split": str})
     table = plain.pivot(index=KEYS, columns="metric", values="value")

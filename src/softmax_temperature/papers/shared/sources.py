@@ -27,14 +27,14 @@ class Linked(str):
     cells: str
 
     def __new__(cls, text: str, cells: str) -> Self:
-        """The text with the names of its cells, which may be empty."""
+        """Create the text with the names of its cells, of which there may be none."""
         linked = super().__new__(cls, text)
         linked.cells = cells
         return linked
 
 
 def cell_of_each(stage: str, rows: pd.DataFrame, *columns: str) -> list[str]:
-    """Name of each row's cell: the stage and the columns, without the seed."""
+    """The name of each row's cell, made of `stage` and `columns` without the seed."""
     names = rows[list(columns)].map(
         lambda part: f"{part:g}" if isinstance(part, int | float) else str(part)
     )
@@ -47,17 +47,17 @@ def cells_of(stage: str, rows: pd.DataFrame, *columns: str) -> tuple[str, ...]:
 
 
 def together(cells: Iterable[str]) -> str:
-    """The names of cells as one text, for a table, without repetitions."""
+    """Join the names of cells into one text for a table, without repetitions."""
     return _SEPARATOR.join(dict.fromkeys(cells))
 
 
 def apart(text: str) -> tuple[str, ...]:
-    """The names in a text that `together` wrote."""
+    """Split a text that `together` wrote into the names of cells."""
     return tuple(filter(None, text.split(_SEPARATOR)))
 
 
 def link(html: str, cells: str) -> str:
-    """A number as HTML, with a link to the records of the cells behind it.
+    """Link a number, given as HTML, to the records of the cells behind it.
 
     Args:
         html: The number.

@@ -58,7 +58,7 @@ class Estimate:
 
     @property
     def ends(self) -> Ends | None:
-        """The interval's ends."""
+        """The ends of the interval; None if there is no interval."""
         return None if self.low is None or self.high is None else (self.low, self.high)
 
 
@@ -153,7 +153,7 @@ class Task:
     shares: str = ""
 
     def at(self, seeds: Collection[Any]) -> "Task":
-        """The task restricted to some seeds."""
+        """The same task, restricted to `seeds`."""
         kept = [place for place, seed in enumerate(self.seeds) if seed in seeds]
         return replace(
             self,
@@ -187,7 +187,7 @@ class OverTasks(Quantity):
 
     @property
     def qualifier(self) -> str:
-        """How the interval was widened and the value corrected, in words."""
+        """How the interval was widened and the value corrected, in words; else ""."""
         corrections = []
         if self.left_out:
             shared = SEEDS_SHARED if self.counted == "seeds" else FOLDS_SHARED
@@ -224,7 +224,7 @@ class OverTasks(Quantity):
     def power(
         self, distances: Sequence[float], level: float, n: int | None = None
     ) -> float:
-        """Power from the non-central t distribution."""
+        """Compute the power with the non-central t distribution."""
         error = self._error(n)
         if error is None:
             return 0.0
@@ -269,7 +269,7 @@ class OverTasks(Quantity):
         return float(np.std(means, ddof=1)) / math.sqrt(len(means)), len(means) - 1
 
     def of_paper(self) -> Self | None:
-        """The mean over the paper's own tasks."""
+        """The mean over the paper's own tasks; None if there are none."""
         own = tuple(task for task in self.tasks if task.own)
         return replace(self, tasks=own) if own else None
 
@@ -291,7 +291,7 @@ class OverTasks(Quantity):
 
 
 def _averaged_by_seed(tasks: Sequence[Task]) -> tuple[float, ...]:
-    """The mean over some tasks, for each seed that they have in common."""
+    """The mean over `tasks`, for each seed that all of them have."""
     if len(tasks) == 1:
         return tasks[0].values
     seeds = common_seeds(tasks)
@@ -303,7 +303,7 @@ def _averaged_by_seed(tasks: Sequence[Task]) -> tuple[float, ...]:
 
 
 def common_seeds(tasks: Sequence[Task]) -> list[Any]:
-    """The seeds that some tasks have in common, in the order of the first task."""
+    """The seeds that all `tasks` have, in the order of the first task."""
     first, *others = tasks
     return [seed for seed in first.seeds if all(seed in task.seeds for task in others)]
 
@@ -336,7 +336,7 @@ class Share(Quantity):
     def power(
         self, distances: Sequence[float], level: float, n: int | None = None
     ) -> float:
-        """Power if the true share exceeds a bound of one half by the distance."""
+        """Compute the power for a true share that exceeds one half by the distance."""
         count = n or self.n
         bound = 0.5
         true_share = min(1.0, bound + min(distances))
@@ -347,7 +347,7 @@ class Share(Quantity):
 
 @lru_cache(maxsize=10_000)
 def _exact_interval(hits: int, n: int, level: float) -> Ends:
-    """Clopper and Pearson's interval."""
+    """Clopper and Pearson's exact interval for `hits` of `n` trials."""
     tail = (1 - level) / 2
     low = float(scipy.stats.beta.ppf(tail, hits, n - hits + 1)) if hits else 0.0
     high = (

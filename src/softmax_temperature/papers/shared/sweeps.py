@@ -61,7 +61,7 @@ class Choice:
     worst: bool = False
 
     def of(self, means: pd.Series[float]) -> Any:
-        """The chosen value, from validation means by value."""
+        """Choose a value of the factor, from the validation mean at each value."""
         return means.idxmin() if self.worst else means.idxmax()
 
 
@@ -146,7 +146,7 @@ class MeanOverSweeps(Contrast):
     of: ChosenDifference
 
     def measure(self, runs: Runs) -> Measurement:
-        """Measure one part. Sweeps that cannot be judged are left out."""
+        """Measure the mean as one part, without the sweeps that cannot be judged."""
         evidence = self.of.evidence(runs)
         sweeps = [
             part for part in evidence.parts.values() if isinstance(part, OverTasks)
@@ -214,7 +214,7 @@ class Argmax(Declared):
                 continue
             apart = draws[first] - draws[second]
             parts[f"{first} over {second}"] = Drawn(
-                # The first draw is the estimate.
+                # The first entry of the draws is the estimate itself.
                 float(apart[0]),
                 tuple(apart[1:].tolist()),
                 min(seeds[first], seeds[second]),
@@ -251,13 +251,14 @@ class Argmax(Declared):
         return {name: reason for name, reason in reasons.items() if reason}
 
     def _tables(self, runs: Runs) -> dict[str, tuple[pd.DataFrame, list[Any]]]:
-        """The metric by seed and value, and all values tried, by group."""
+        """For each group, the metric by seed and value, and all values tried."""
         (chosen,) = self._sides(runs)
         tables = {}
         for group, rows in chosen.groupby(self.groups, sort=False, observed=True):
             compared = self.compared.select(rows)
             table = table_by_seed(runs, compared, self.of, self.over)
-            # The draws need a full table, so drop values that are lost for any seed.
+            # The draws need a full table, so drop each value of the factor that any
+            # seed lacks.
             complete = table.dropna(axis="columns")
             tried = sorted(rows[self.over].unique())
             tables[value_label(self.groups, group)] = (complete, tried)
@@ -322,7 +323,7 @@ class Slope(Declared):
     unit_as: str = "slope minus predicted"
 
     def slopes(self, runs: Runs) -> tuple[list[float], float]:
-        """The slope of each seed that has two points, and the largest misfit.
+        """The slope for each seed with two points or more, and the largest misfit.
 
         The misfit is the largest factor by which a point deviates from its line.
         """
@@ -460,7 +461,7 @@ class Correlation(Declared):
 
 
 def correlation(x: pd.Series[float], y: pd.Series[float]) -> float:
-    """Pearson's r; 0 for a constant x."""
+    """Pearson's r of `x` and `y`; 0 for a constant `x`."""
     if x.nunique() < 2:
         return 0.0
     return float(np.corrcoef(x, y)[0, 1])
@@ -469,7 +470,7 @@ def correlation(x: pd.Series[float], y: pd.Series[float]) -> float:
 def jackknife(
     groups: Sequence[Any], statistic: Callable[[Sequence[Any]], float]
 ) -> Values:
-    """Pseudo-values of a statistic, one per left-out group."""
+    """The pseudo-values of `statistic`, one per left-out group."""
     count = len(groups)
     without = [
         statistic([*groups[:place], *groups[place + 1 :]]) for place in range(count)
@@ -492,7 +493,7 @@ def table_by_seed(
 
 
 def in_words(factor: str) -> str:
-    """A factor's name in a sentence."""
+    """The name of `factor` as it reads in a sentence."""
     return factor.replace("_", " ")
 
 

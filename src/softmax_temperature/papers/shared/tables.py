@@ -76,7 +76,7 @@ class Made(Table):
     names: Sequence[str] = ()
 
     def make(self, runs: Any) -> pd.DataFrame:
-        """The function's table, and a row for each experiment with missing data.
+        """Make the function's table, with a row for each experiment with missing data.
 
         The result has a column `status` only if there is such a row.
         """
@@ -194,12 +194,12 @@ def places_without_data(
 
 
 def without_data(runs: Runs, of: Where) -> pd.DataFrame:
-    """The factors of a table's experiments with missing data or weights."""
+    """The factors of the experiments in `of` that lack data or weights."""
     table = runs.tables.get(experiments.NOT_RUN)
     if table is None:
         return pd.DataFrame()
     table = table[table[experiments.REASON] == experiments.DATA_MISSING]
-    # A column is empty if no experiment has the factor.
+    # A column of the table is empty if no experiment has the factor.
     filled = table.astype(object).where(table.notna(), "")
     try:
         return filled[of.mask(table)]
@@ -315,7 +315,7 @@ def beside_printed(
 
 
 def studies_of(runs: Runs) -> set[str]:
-    """The studies of some runs, which have the names of their profiles."""
+    """The studies of `runs`, which are named like their profiles."""
     return set(runs.table["study"]) if "study" in runs.table else set()
 
 
@@ -360,7 +360,7 @@ def mean_and_sd(name: str, column: str | None = None) -> dict[str, tuple[str, st
 
 
 def lost_seeds(diverged: int, stuck: int, runs: int) -> str:
-    """The lost seeds, such as "1 of 3 diverged, 1 of 3 stuck".
+    """Write the numbers of lost seeds, as in "1 of 3 diverged, 1 of 3 stuck".
 
     If all were lost in the same way, the text is only the word; it is empty if none was
     lost.

@@ -26,7 +26,7 @@ Arm = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class View:
-    """The contents of one paper's notebook. The fields are the notebook's parameters.
+    """A choice of what one paper's notebook shows; its fields are notebook parameters.
 
     Attributes:
         study: The folder below `results/`.
@@ -137,7 +137,7 @@ def _words(arm: Arm) -> str:
 
 
 def _values(table: pd.DataFrame, arm: Arm) -> str:
-    """The values of an arm's factors in the runs."""
+    """The text with the values that the runs have for the factors of `arm`."""
     texts = []
     for name in arm:
         values = list(dict.fromkeys(map(str, table[name].dropna())))

@@ -79,7 +79,7 @@ _LOOKS_AT_SWEEPS = {_STUDY: 3}
 
 
 def _accuracy(first: Choice, second: Choice, among: Where) -> ChosenDifference:
-    """The difference in accuracy between two chosen inverse temperatures."""
+    """The difference in accuracy between the inverse temperatures of two choices."""
     return ChosenDifference(
         of=ACCURACY,
         over="inverse_temperature",
@@ -169,7 +169,7 @@ def _theory(
     among: Where = ALL,
     looks: int = 1,
 ) -> Claim:
-    """A claim about predicted slopes, which are our own derivation."""
+    """A claim about the slopes in `predictions`, which are our own derivation."""
     return Claim(
         id=name,
         where=_THEORY,

@@ -148,13 +148,13 @@ def declared_runs(params: Params) -> Iterator[DeclaredRun]:
 
 
 def has_batch_norm(network: Network) -> bool:
-    """Whether a network has batch normalisation."""
+    """Whether `network` has batch normalisation."""
     modules = check_network(network).modules()
     return any(isinstance(module, _BatchNorm) for module in modules)
 
 
 def _sweep_factors(params: Params, name: str) -> dict[str, Any]:
-    """The factors that the runs of a sweep share."""
+    """The factors that all runs of the sweep `name` share."""
     sweep = params.temperature_check.sweeps[name]
     recipe = params.temperature_check.recipe_of(name)
     return {
@@ -194,7 +194,7 @@ def start_factors(start: str) -> dict[str, Any]:
 
 
 def _declared_flows(params: Params) -> Iterator[DeclaredRun]:
-    """The courses of gradient flow; a cell has several."""
+    """The declared courses of gradient flow; one cell has several."""
     section = params.temperature_check.early_learning
     if section is None:
         return
@@ -220,7 +220,7 @@ def _declared_flows(params: Params) -> Iterator[DeclaredRun]:
 
 
 def _curves(inverse_temperatures: list[float]) -> Iterator[dict[str, Any]]:
-    """The factors of courses that start from logits of 0.
+    """Yield the factors of the courses that start from logits of 0.
 
     The linearised course has no inverse temperature.
     """
@@ -231,7 +231,7 @@ def _curves(inverse_temperatures: list[float]) -> Iterator[dict[str, Any]]:
 
 
 def _norms(inverse_temperature: float, norms: list[float]) -> Iterator[dict[str, Any]]:
-    """The factors of courses that start from logits of a given norm."""
+    """Yield the factors of the courses that start from logits with one of `norms`."""
     for norm in norms:
         for dynamics in DYNAMICS:
             yield {
@@ -245,7 +245,7 @@ def _norms(inverse_temperature: float, norms: list[float]) -> Iterator[dict[str,
 def read_run(
     run: DeclaredRun, artifact: Artifact, *, heuristic: RidgeHeuristic
 ) -> MeasuredRun:
-    """The outcome and the values of a run, from its cell."""
+    """Read the outcome and the values of a run from its cell."""
     if run.stage is early_learning:
         return _flow(run, artifact)
     record = artifact.json("record.json")
@@ -292,7 +292,7 @@ def _values(
 def _evaluation(
     artifact: Artifact, inverse_temperature: float
 ) -> Iterator[dict[str, Any]]:
-    """Scores of a run's held-out logits, before and after scaling."""
+    """Yield the scores of a run's held-out logits, before and after scaling."""
     stored = read_logits(artifact, LOGITS)
     validation_logits, validation_labels = stored["validation"].for_fitting()
     test_logits, test_labels = stored["test"].for_evaluation()
@@ -332,7 +332,7 @@ def _calibration(logits: torch.Tensor, labels: torch.Tensor) -> dict[str, float]
 
 
 def _flow(run: DeclaredRun, artifact: Artifact) -> MeasuredRun:
-    """A course of gradient flow; times are rescaled.
+    """Read a course of gradient flow, with its times in rescaled units.
 
     unit_time, logit_time and drift_rate are predicted from the start: the times in
     which the logits change by 1 and by their own norm, and the initial rate of kernel
@@ -368,5 +368,5 @@ def _flow(run: DeclaredRun, artifact: Artifact) -> MeasuredRun:
 
 
 def _of_value(courses: list[dict[str, Any]], name: str, value: Any) -> dict[str, Any]:
-    """The course that has a given value, among the courses in a cell."""
+    """The course in a cell whose entry `name` has the value `value`."""
     return next(course for course in courses if course[name] == value)

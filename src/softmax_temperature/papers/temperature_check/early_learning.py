@@ -110,7 +110,7 @@ PREDICTIONS = (
 
 
 def slopes_of(predictions: Sequence[Prediction], among: Where = ALL) -> Parts:
-    """The contrast of a claim about some predictions."""
+    """The contrast of a claim about `predictions`, with the parts of all of them."""
     if len(predictions) == 1:
         return Parts({"": predictions[0].contrast(among)})
     return Parts({fit.quantity: fit.contrast(among) for fit in predictions})

@@ -172,10 +172,11 @@ def learning_rates(runs: Runs) -> Figure | None:
 
 
 def _heatmap(axes: Axes, rows: pd.DataFrame) -> None:
-    """Draw a sweep's means in percent, and "div" where every run diverged."""
+    """Draw a sweep's mean accuracies in percent, and "div" where every run diverged."""
     cells = rows.groupby(["learning_rate", "inverse_temperature"])
     means = PERCENT * cells["validation_accuracy"].mean().unstack()
-    # seaborn labels the axes with these names.
+    # seaborn labels the axes with the names of index and columns, so keep our labels
+    # there.
     means = means.rename_axis(index=axes.get_ylabel(), columns=axes.get_xlabel())
     lost = cells["diverged"].all().unstack().eq(True)
     sns.heatmap(
@@ -340,7 +341,7 @@ def logit_norms(runs: Runs) -> Figure | None:
 
 
 def _accuracies_of_norms(axes: Axes, rows: pd.DataFrame) -> None:
-    """Draw seeds as circles, and their means on a line."""
+    """Draw the accuracy of each seed as a circle, and the means on a line."""
     points = rows[["initial_logit_norm"]].assign(
         accuracy=PERCENT * rows["test_accuracy"]
     )
@@ -467,7 +468,7 @@ def _finished(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _of_the_same(rows: pd.DataFrame, sweep: pd.DataFrame) -> pd.DataFrame:
-    """The rows with the network and data set of a sweep."""
+    """The rows of `rows` that have the network and data set of `sweep`."""
     return where(network_and_data=sweep["network_and_data"].iloc[0]).select(rows)
 
 

@@ -73,7 +73,7 @@ def learning_curves(runs: Runs) -> Figure | None:
     for left, right, (network, courses) in pairs:
         for value, course in courses.groupby("inverse_temperature", dropna=False):
             rescaled = course["time"] / course["unit_time"]
-            if value not in colours:  # The linearised network.
+            if value not in colours:  # This is the linearised network.
                 right.plot(rescaled, course["loss"], **DASHED)
                 continue
             look = {"color": colours[value], "linewidth": 1.1}
@@ -138,7 +138,7 @@ def early_logit_norms(runs: Runs) -> Figure | None:
 
 
 def _title_with_slopes(runs: Runs, starts: pd.DataFrame) -> str:
-    """A network, its inverse temperature, and its fitted slopes."""
+    """The title of a panel: network, inverse temperature and fitted slopes."""
     network = starts["network"].iloc[0]
     lines = [
         network_label(network).replace(" with", "\nwith"),
@@ -151,7 +151,7 @@ def _title_with_slopes(runs: Runs, starts: pd.DataFrame) -> str:
 
 
 def _plain(value: float) -> str:
-    """A number without an exponent, with commas: 0.1, or 100,000."""
+    """Write a number without an exponent and with commas: 0.1, or 100,000."""
     return f"{value:,.0f}" if value >= 1 else f"{value:g}"
 
 
@@ -241,7 +241,7 @@ def _marks(
 
 
 def _means(x: pd.Series[float], y: pd.Series[float]) -> tuple[Any, Any]:
-    """The values of x, and the geometric mean of y for each.
+    """The distinct values of `x`, and the geometric mean of `y` at each.
 
     Missing values are left out.
     """

@@ -27,7 +27,7 @@ second.
 
 @dataclass(frozen=True, kw_only=True)
 class OfNorm(ChosenDifference):
-    """The effect of the logits' norm in each network.
+    """The effect of the initial logits' norm on accuracy, with one part per network.
 
     A norm without comparable runs is listed as a missing part, because it might be the
     best or the worst.
@@ -51,7 +51,7 @@ class OfNorm(ChosenDifference):
 
 @dataclass(frozen=True, kw_only=True)
 class MinusHalf(ChosenDifference):
-    """The effect of the logits' norm minus half of another effect, in each network.
+    """The effect of the initial logits' norm minus half of `effect`, per network.
 
     Attributes:
         effect: The other effect, that of the inverse temperature.
@@ -82,7 +82,7 @@ class MinusHalf(ChosenDifference):
 
 
 def why_one_regime(chosen: pd.DataFrame, over: str) -> str:
-    """Reason why starts show only one regime of the theory; "" if they show two."""
+    """The reason why starts show only one regime of the theory; "" if they show two."""
     norms = chosen.groupby(over)["initial_logit_norm"].mean()
     if norms.min() <= SMALLEST and norms.max() >= LARGEST:
         return ""
@@ -93,7 +93,7 @@ def why_one_regime(chosen: pd.DataFrame, over: str) -> str:
 
 
 def minus_half(values: Values, others: Values) -> Fitted:
-    """One mean minus half of another mean, with Welch's interval.
+    """The mean of `values` minus half of the mean of `others`, with Welch's interval.
 
     In both means each value comes from a choice on the other values, so variances are
     corrected as in `OverTasks`.

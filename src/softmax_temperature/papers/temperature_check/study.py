@@ -223,7 +223,7 @@ def tidied(runs: Runs) -> Runs:
         is_asked=own | (not own[is_training].any()),
         guessing=1 / table["classes"],
         label=labels,
-        # Categories keep the order of the runs.
+        # Use categories, which keep the order of the runs.
         network_and_data=pd.Categorical(titles, categories=titles.unique()),
         arm=[f"β = {value:g}" for value in table["inverse_temperature"]],
         start_value=table["start_norm"].fillna(table["correlation"]),
@@ -240,7 +240,7 @@ def tidied(runs: Runs) -> Runs:
 
 
 def _choices(runs: Runs) -> pd.DataFrame:
-    """Whether each run is judged, and whether its rate is inside the grid.
+    """Whether each run is judged, and whether its rate lies inside the grid.
 
     Among ties, the lowest rate is chosen. A setting without tuned runs has no judged
     run.
@@ -291,7 +291,7 @@ def numbers(runs: Runs, of: Where = ALL) -> pd.DataFrame:
 
 
 def by_sweep(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
-    """Pairs of a sweep's title and its rows."""
+    """Group `rows` by sweep, as pairs of the sweep's title and its rows."""
     groups = rows.groupby("sweep", sort=False)
     return [(str(group["network_and_data"].iloc[0]), group) for _, group in groups]
 

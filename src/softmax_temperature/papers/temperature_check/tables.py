@@ -52,7 +52,7 @@ _MEANS = (
 
 
 def _grouped(rows: pd.DataFrame, *keys: str, **aggregations: Any) -> pd.DataFrame:
-    """Aggregations over seeds, by sweep, inverse temperature and other keys."""
+    """Aggregate `rows` over seeds, by sweep, inverse temperature and `keys`."""
     names = [*PLACE, "inverse_temperature", *keys]
     groups = rows.groupby(names, sort=False, dropna=False)
     table = pd.DataFrame(groups.agg(**aggregations)).reset_index()
@@ -223,12 +223,12 @@ _VALUES_OF_SLOPES: dict[str, dict[Any, str]] = {
 
 
 def _in_words(table: pd.DataFrame) -> pd.DataFrame:
-    """A table of sweeps with readable names of columns."""
+    """Rename the columns of a table of sweeps for readers."""
     return table.rename(columns=_COLUMNS)
 
 
 def _slopes_in_words(table: pd.DataFrame) -> pd.DataFrame:
-    """The table of slopes with columns and values for readers."""
+    """Put the columns and values of the table of slopes into words for readers."""
     return table.replace(_VALUES_OF_SLOPES).rename(columns=_COLUMNS_OF_SLOPES)
 
 

@@ -46,8 +46,8 @@ class TranslationTransformer(nn.Module):
         )
         decoder_layer = nn.TransformerDecoderLayer(width, sizes.heads, **shape)
         decoder = nn.TransformerDecoder(decoder_layer, sizes.layers)
-        # Layers normalise their outputs, so nothing follows the last one;
-        # nn.Transformer's own encoder and decoder would normalise once more.
+        # Each layer normalises its output, so no norm may follow the last layer.
+        # nn.Transformer's own encoder and decoder would add one.
         self.transformer = nn.Transformer(
             width,
             sizes.heads,
@@ -162,10 +162,10 @@ def translate(
 
 @torch.no_grad()
 def _steps(network: TranslationTransformer, sources: Tensor) -> Step:
-    """A function from prefixes to the logits of the next token.
+    """Make the function that maps prefixes to the logits of the next token.
 
-    Prefixes are recomputed each time, which is simple and no slower for short
-    sentences.
+    The function recomputes whole prefixes each time, which is simple and, for short
+    sentences, not slower than a cache.
     """
     memory = network.encode(sources)
     padding = sources == PADDING
@@ -199,7 +199,7 @@ def beam_search(
     """
     translations: list[list[int]] = [[] for _ in limits]
     best = torch.full((len(limits),), -torch.inf, device=limits.device)
-    # The sentences whose search continues.
+    # Numbers of the sentences whose search continues.
     sentences = torch.arange(len(limits), device=limits.device)
     prefixes = torch.full((len(limits), 1, 1), START, device=limits.device)
     scores = torch.zeros(len(limits), 1, device=limits.device)
@@ -208,7 +208,7 @@ def beam_search(
         _, width, length = prefixes.shape
         logits = step(prefixes.flatten(0, 1), sentences.repeat_interleave(width))
         log_probs = torch.log_softmax(logits.float() / temperature, dim=1)
-        # Shape: sentences, prefixes, vocabulary.
+        # Scores of all continuations, shape (sentences, prefixes, vocabulary).
         totals = scores[:, :, None] + log_probs.unflatten(0, (-1, width))
         penalty = ((5 + length) / 6) ** length_penalty
         ended, ended_prefixes = (totals[:, :, END] / penalty).max(dim=1)
@@ -217,14 +217,14 @@ def beam_search(
         winners = prefixes[better, ended_prefixes[better], 1:].tolist()
         for sentence, tokens in zip(sentences[better].tolist(), winners, strict=True):
             translations[sentence] = tokens
-        # The best prefixes with one more token, best first.
+        # Keep the best prefixes with one more token, the best one first.
         going_on = totals.index_fill(2, never_on, -torch.inf).flatten(1)
         scores, chosen = going_on.topk(min(beam, going_on.shape[1]), dim=1)
         vocabulary = totals.shape[2]
         longest = prefixes.take_along_dim((chosen // vocabulary)[:, :, None], dim=1)
         prefixes = torch.cat([longest, (chosen % vocabulary)[:, :, None]], dim=2)
-        # Log-probabilities only fall and the penalty only grows, so this bounds every
-        # prefix's score.
+        # A longer prefix has a lower log-probability and a larger penalty, so no prefix
+        # can score more than `bound`.
         bound = scores[:, 0] / ((5 + limits[sentences]) / 6) ** length_penalty
         on = (bound > best[sentences]) & (limits[sentences] > length)
         sentences = sentences[on]

@@ -20,7 +20,7 @@ from softmax_temperature.training.translation.network import translate
 from softmax_temperature.training.translation.sentences import PADDING, LengthBatches
 
 if TYPE_CHECKING:
-    # Imported only for types, because the module needs an optional package.
+    # Imported only for type checking, because the module needs an optional package.
     from softmax_temperature.training.translation.vocabulary import Vocabulary
 
 BINS = 15
@@ -99,7 +99,7 @@ def calibration_by_temperature(
 def _pieces(
     batches: Iterable[tuple[Tensor, Tensor]],
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Split batches into pieces, to limit the size of temporaries."""
+    """Yield the batches in smaller pieces, which limits the size of temporaries."""
     for logits, labels in batches:
         rows = max(1, CHUNK // logits.shape[1])
         yield from zip(logits.split(rows), labels.split(rows), strict=True)
@@ -109,7 +109,7 @@ def best_temperature(rows: Iterable[dict[str, Any]]) -> float:
     """The temperature of the paper's grid with the lowest calibration error.
 
     The grid is 0.1, 0.2, ..., 10.0. `rows` come from validation data; test data raise
-    LeakError. Among ties the first is chosen.
+    LeakError. If several temperatures tie, the first of them is returned.
     """
     on_grid = []
     for row in rows:
@@ -193,12 +193,12 @@ class TokenScores(Callback):
         self._batches = batches
 
     def validation_row(self) -> dict[str, Any]:
-        """The scores after the last epoch; LeakError if the pairs are test data."""
+        """The last row of `history`; LeakError if the pairs are test data."""
         refuse_test(self._batches.split, "scores of tokens")
         return self.history[-1]
 
     def after_epoch(self, trainer: Trainer) -> None:
-        """Add the epoch's row; raises Diverged if logits are not finite."""
+        """Add the epoch's row to `history`; Diverged if logits are not finite."""
         [row] = calibration_by_temperature(token_logits(trainer, self._batches), [1.0])
         self.history.append(
             {

@@ -46,7 +46,7 @@ class Ragged:
 
     @property
     def lengths(self) -> Tensor:
-        """(n,) int64."""
+        """The number of values in each row, (n,) int64."""
         return self.ends.diff(prepend=self.ends.new_zeros(1))
 
     def kept(self, rows: Tensor) -> Ragged:
@@ -72,7 +72,7 @@ class Ragged:
 
 @dataclass(frozen=True)
 class SentencePairs:
-    """Encoded sentences with their translations; each ends with END."""
+    """Encoded sentences with their translations; every sentence ends with END."""
 
     sources: Ragged
     targets: Ragged
@@ -83,7 +83,7 @@ class SentencePairs:
 
     @property
     def lengths(self) -> Tensor:
-        """(n,) int64, of the longer side of each pair."""
+        """The number of tokens on the longer side of each pair, (n,) int64."""
         return torch.maximum(self.sources.lengths, self.targets.lengths)
 
     def up_to(self, length: int) -> SentencePairs:
@@ -103,7 +103,7 @@ class SentencePairs:
     def teacher_forced(self, rows: Tensor) -> Tensor:
         """The network's inputs for some pairs, (b, 2, length).
 
-        They are the source, and START and the target without END.
+        For each pair they are the source, and START followed by the target without END.
         """
         length = int(self.lengths[rows].max())
         sources = self.sources.padded(rows, length=length)
@@ -156,7 +156,7 @@ class LengthBatches(HostSamples):
         return cls(torch.arange(len(batches)), labels, pairs.split, pairs, batches)
 
     def to(self, device: str) -> Self:  # noqa: ARG002
-        """Leave the batches on the CPU: token counts determine the computation."""
+        """Leave all on the CPU, because token counts determine the computation."""
         return self
 
     def check(self, recipe: Recipe) -> None:
@@ -186,7 +186,7 @@ class PerToken(Loss):
     def forward(
         self, logits: Tensor, labels: Tensor, epoch: float | None = None
     ) -> Tensor:
-        """The loss of a batch: logits (tokens, vocabulary), labels padded."""
+        """The loss of a batch with logits (tokens, vocabulary) and padded labels."""
         [truth] = upload(logits.device, labels[labels != PADDING])
         mean: Tensor = self.loss(logits, truth, epoch)
         return mean

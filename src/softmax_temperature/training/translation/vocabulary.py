@@ -19,9 +19,9 @@ from softmax_temperature.training.translation.sentences import (
     SentencePairs,
 )
 
-# Names of the reserved numbers. No piece can equal one of them, because pieces contain
-# no space. They are not registered as special tokens of the library, which would also
-# find them in sentences.
+# Names of the reserved numbers. No piece can equal one of these names, because pieces
+# contain no space. The names are not registered as special tokens of the library,
+# because the library would also find special tokens in sentences.
 _RESERVED = ("< padding >", "< start >", "< end >", "< unknown >")
 
 # Deviation: our pieces divide runs without spaces and punctuation marks; punctuation
@@ -64,7 +64,7 @@ class Vocabulary:
         return int(self._tokenizer.get_vocab_size())
 
     def encode(self, sentences: Iterable[str]) -> Ragged:
-        """The pieces of each sentence, then END."""
+        """The numbers of each sentence's pieces, followed by END."""
         encodings = self._tokenizer.encode_batch_fast(
             list(sentences), add_special_tokens=False
         )
@@ -76,7 +76,7 @@ class Vocabulary:
         return SentencePairs(self.encode(sources), self.encode(targets), part.split)
 
     def decode(self, rows: Iterable[Iterable[int]]) -> list[str]:
-        """Rows of numbers as text; reserved numbers are dropped."""
+        """The text of each of `rows`, which are numbers; reserved ones are dropped."""
         plain = [[number for number in row if number >= len(_RESERVED)] for row in rows]
         texts: list[str] = self._tokenizer.decode_batch(
             plain, skip_special_tokens=False
