@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from sklearn.datasets import load_digits
+from sklearn.naive_bayes import GaussianNB
 from typer.testing import CliRunner
 
 from softmax_temperature.tools import cli
@@ -22,6 +24,7 @@ CLEAR = Evidence(
     after=0.0416,
     change=(-0.075, -0.029),
     noise_floor=0.03,
+    before_low=0.0,
 )
 LEAVE = "No miscalibration found; leave the logits as they are: "
 
@@ -167,3 +170,22 @@ def test_text_page_and_json_give_the_same_advice(tmp_path: Path) -> None:
     written = json.loads((tmp_path / "made" / "report.json").read_text())
     assert written["verdict"] == printed["verdict"]
     assert replace(report).data["advice"] == "leave"
+
+
+def test_miscalibration_that_no_temperature_mends_is_not_denied() -> None:
+    sentence = advise(
+        CLEAR._replace(low=0.9, high=1.1, temperature=1.0, before_low=0.07)
+    ).sentence
+    assert sentence.startswith(
+        "Miscalibrated, but a temperature is not shown to help; leave the logits as "
+        "they are: ECE 8.6 %, at least 7; T = 1.00 [0.900, 1.10] may be 1"
+    )
+    unsure = advise(CLEAR._replace(low=0.9, high=1.1, before_low=0.02))
+    assert unsure.sentence.startswith(LEAVE)
+    # The scores of naive Bayes are far too sure, and no temperature repairs them.
+    images, digits = load_digits(return_X_y=True)
+    classifier = GaussianNB().fit(images[:800], digits[:800])
+    scores = classifier.predict_joint_log_proba(images[800:])
+    report = calibrate(scores, digits[800:], bootstrap=0)
+    assert report.data["advice"] == "leave"
+    assert report.data["verdict"].startswith("Miscalibrated, but a temperature")

@@ -12,8 +12,11 @@ import torch
 from safetensors.numpy import save_file
 from torch import Tensor
 
+from softmax_temperature import TemperatureScaler
+from softmax_temperature.metrics.checks import ArgumentError
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.tools.arrays import checked_logits, read_arrays, read_rows
+from softmax_temperature.tools.calibrate import calibrate
 from softmax_temperature.tools.label_maps import labelled_rows
 from softmax_temperature.tools.suggest import suggest_temperature
 
@@ -503,3 +506,86 @@ def test_logits_in_batches_or_views_have_their_own_remedy(
 ) -> None:
     with pytest.raises(ValueError, match=remedy):
         labelled_rows(np.zeros((6, 4, 5)), labels, -100)
+
+
+@pytest.mark.parametrize("fit_on", ["half", "all"])
+def test_samples_that_all_occur_several_times_are_refused(fit_on: str) -> None:
+    logits, labels = drawn_rows(300)
+    with pytest.raises(ArgumentError, match="each of 300 samples 4 times"):
+        calibrate(np.tile(logits, (4, 1)), np.tile(labels, 4), fit_on=fit_on)
+    # A loader that fills its last batch repeats a few samples.
+    padded = np.concatenate([logits, logits[:5]]), np.concatenate([labels, labels[:5]])
+    calibrate(*padded, fit_on=fit_on, bootstrap=0)
+    # Few different scores may be the leaves of a tree.
+    calibrate(
+        np.tile(logits[:10], (4, 1)),
+        np.tile(np.arange(10), 4),
+        bootstrap=0,
+        fit_on="all",
+    )
+
+
+def test_labels_that_count_from_1_are_refused_without_the_largest() -> None:
+    grades = np.arange(5)
+    generator = np.random.default_rng(0)
+    severity = generator.normal(1.2, 2.0, 900)
+    logits = -((severity[:, None] - grades) ** 2)
+    labels = (logits / 1.5 + generator.gumbel(size=logits.shape)).argmax(1)
+    rows = labels < 4
+    logits, labels = logits[rows], labels[rows]
+    for fitted in (calibrate, TemperatureScaler().fit):
+        with pytest.raises(ArgumentError, match="if they count from 1"):
+            fitted(logits, labels + 1)
+    frame = pd.DataFrame(logits, columns=range(1, 6))
+    with pytest.raises(ArgumentError, match="if they count from 1"):
+        calibrate(frame, pd.Series(labels + 1))
+    # Samples without class 0 are read as they are.
+    calibrate(logits[labels > 0], labels[labels > 0], bootstrap=0)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "classes", "fitting"),
+    [(torch.bfloat16, 400, 256), (torch.float16, 3000, 2048)],
+)
+def test_labels_that_their_type_has_rounded_are_refused(
+    dtype: torch.dtype, classes: int, fitting: int, tmp_path: Path
+) -> None:
+    generator = torch.Generator().manual_seed(0)
+    logits = 3 * torch.randn(200, classes, generator=generator)
+    labels = logits.argmax(1)
+    labels[::2] = torch.randint(classes - 1, (100,), generator=generator)
+    labels[0] = 1
+    rounded = labels.to(dtype)
+    for fitted in (calibrate, TemperatureScaler().fit):
+        with pytest.raises(ArgumentError, match="rounds whole numbers"):
+            fitted(logits, rounded)
+    torch.save({"logits": logits, "labels": rounded}, tmp_path / "rows.pt")
+    with pytest.raises(InputError, match="rounds whole numbers"):
+        read_arrays(tmp_path / "rows.pt", "logits", required=("logits", "labels"))
+    exact = labels < fitting
+    scaler = TemperatureScaler()
+    right = scaler.fit(logits[exact], labels[exact]).temperature_
+    assert scaler.fit(logits[exact], rounded[exact]).temperature_ == right
+
+
+def test_columns_with_text_after_the_number_are_in_numerical_order(
+    tmp_path: Path,
+) -> None:
+    logits, labels = drawn_rows(100, classes=12)
+    table = pd.DataFrame(logits, columns=[f"class_{c}_logit" for c in range(12)])
+    with pytest.raises(ArgumentError, match="not in numerical order"):
+        calibrate(table[sorted(table.columns)], labels)
+    path = tmp_path / "rows.csv"
+    table[sorted(table.columns)].assign(label=labels).to_csv(path, index=False)
+    arrays = read_arrays(
+        path, "logits", required=("logits", "labels"), columns=["class_*_logit"]
+    )
+    np.testing.assert_allclose(arrays["logits"], logits)
+
+
+def drawn_rows(rows: int, classes: int = 10) -> tuple[Any, Any]:
+    """Logits, and labels drawn from their softmax at temperature 1.6."""
+    generator = np.random.default_rng(0)
+    logits = generator.normal(0, 4, (rows, classes))
+    noise = generator.gumbel(size=logits.shape)
+    return logits, (logits / 1.6 + noise).argmax(1)

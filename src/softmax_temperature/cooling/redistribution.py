@@ -54,9 +54,9 @@ def plan_redistribution(model: nn.Module) -> Redistribution:
       layer in front of it undoes the power of that layer's input.
     - An activation f that is not homogeneous (tanh, GELU, SiLU, ...) becomes
       β f(x / β), where β is the scale of its group (Definition 3.2, 3).
-    - A normalisation of each sample (LayerNorm, GroupNorm, RMSNorm) removes any scale
-      of its input, except for its epsilon. So it reads x / β, and its weight and bias
-      carry the power of its output, as in a batch normalisation.
+    - A per-sample normalisation (LayerNorm, GroupNorm, RMSNorm) would remove any scale
+      of its input if it had no epsilon. Because of the epsilon it reads x / β. Its
+      weight and bias carry the power of its output, as in a batch normalisation.
 
     Raises:
         ValueError: If the network cannot be redistributed exactly; the message names

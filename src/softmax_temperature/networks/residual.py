@@ -26,7 +26,7 @@ def residual_stages(
 ) -> nn.Sequential:
     """Stages of `counts` blocks with `widths` channels.
 
-    The first block of every stage but the first halves height and width.
+    Every stage except the first starts with a block that halves height and width.
     """
     stages = nn.Sequential()
     for outputs, count in zip(widths, counts, strict=True):

@@ -208,7 +208,7 @@ def _outliers(
     root: str,
     training_seed: int,
 ) -> dict[str, Tensor]:
-    """Out-of-distribution images: of other data sets, and the task's with noise."""
+    """Images of other data sets, and of `test` with noise if the task adds it."""
     others = _others(job, OUT_OF_DISTRIBUTION, test, root)
     outliers = {name: samples.inputs for name, samples in others.items()}
     if task.gaussian_noise is not None:

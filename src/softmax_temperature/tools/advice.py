@@ -12,6 +12,10 @@ CHECK_COLUMNS = (
 )
 MOST_DECIMALS = 9
 _LEAVE = "No miscalibration found; leave the logits as they are"
+_NO_TEMPERATURE = (
+    "Miscalibrated, but a temperature is not shown to help; leave the logits as they "
+    "are"
+)
 
 
 class Evidence(NamedTuple):
@@ -25,6 +29,8 @@ class Evidence(NamedTuple):
         after: ECE of the logits divided by the temperature.
         change: 90 % interval of the change in true ECE due to scaling.
         noise_floor: Mean ECE of a perfectly calibrated model on as many rows.
+        before_low: Lower end of the 90 % interval of the true ECE of the unscaled
+            logits.
     """
 
     temperature: float
@@ -34,6 +40,7 @@ class Evidence(NamedTuple):
     after: float
     change: tuple[float, float]
     noise_floor: float
+    before_low: float
 
 
 class Advice(NamedTuple):
@@ -47,7 +54,8 @@ def advise(evidence: Evidence) -> Advice:
     """Whether to scale the logits, with the reason.
 
     The advice is to scale only if the interval of the temperature excludes 1, the ECE
-    is above its noise floor, and the interval of the change in ECE is below 0.
+    is above its noise floor, and the interval of the change in ECE is below 0. Other
+    logits can still be miscalibrated, for instance if they suit another prior.
     """
     numbers = (evidence.temperature, evidence.low, evidence.high)
     fitted, *ends = (_unlike_one(number) for number in numbers)
@@ -72,7 +80,14 @@ def advise(evidence: Evidence) -> Advice:
             # With few rows, the likelihood can detect a miscalibration that the ECE
             # does not show.
             reason = f"by NLL, T = {temperature}, but {reason}; more rows may decide"
-        return Advice(scale=False, sentence=f"{_LEAVE}: {reason}.")
+        start = _LEAVE
+        # The interval of a calibrated model excludes 0 now and then, but its lower end
+        # hardly ever exceeds the noise floor.
+        if evidence.before_low > evidence.noise_floor:
+            start = _NO_TEMPERATURE
+            low_percent = f"{100 * evidence.before_low:.2g}"
+            reason = f"ECE {before} %, at least {low_percent}; {reason}"
+        return Advice(scale=False, sentence=f"{start}: {reason}.")
     state = "Overconfident" if evidence.temperature > 1 else "Underconfident"
     after = f"{100 * evidence.after:.1f}"
     return Advice(

@@ -49,6 +49,12 @@ MOST_ZEROS = 1e-3
 # Two tables count as the same samples if they share more than this fraction of the rows
 # of the smaller one.
 SHARED = 0.5
+# Fewer different samples are not judged as copies, because they may be a toy example or
+# the leaves of a tree.
+FEWEST_SAMPLES = 50
+# Another numbering of the labels is better if it wins more predictions than it loses,
+# by this many standard deviations.
+CLEAR_DIFFERENCE = 4
 # Other names that files may use for the arrays that commands need.
 OTHER_NAMES: dict[str, tuple[str, ...]] = {
     "logits": ("outputs", "preds", "predictions", "y_pred", "scores"),
@@ -213,9 +219,15 @@ def read_arrays(
 def _by_name(content: Any, unnamed: str) -> Arrays:
     """The arrays in `content`, by name; an array without a name is called `unnamed`."""
     if isinstance(content, Tensor | np.ndarray):
+        if unnamed == "labels":
+            check_exact_labels(content)
         return {unnamed: as_numpy(content)}
     if not isinstance(content, dict):
         return {}
+    for name, value in content.items():
+        # The name may start with the name of other rows, as in `test_labels`.
+        if str(name).removeprefix("validation_").removeprefix("test_") in LABEL_NAMES:
+            check_exact_labels(value, str(name))
     return {
         str(name): as_numpy(value)
         for name, value in content.items()
@@ -346,6 +358,13 @@ def _dense(tensor: Tensor) -> Tensor:
     return tensor.float() if narrow else tensor
 
 
+def check_given(values: Any, labels: Any, name: str) -> None:
+    """Check what is lost when scores and labels become arrays: names and types."""
+    check_exact_labels(labels)
+    check_frame(values, labels, name)
+    check_one_hot_columns(values, labels, name)
+
+
 def check_frame(values: Any, labels: Any, name: str) -> None:
     """Refuse a data frame with wrong or unordered columns, or with reordered labels.
 
@@ -382,7 +401,7 @@ def check_frame(values: Any, labels: Any, name: str) -> None:
 def _check_numerical_order(columns: Sequence[str], name: str) -> None:
     """Refuse columns that are numbered, but not in ascending order."""
     keys = [numbered_key(column) for column in columns]
-    if len({prefix for prefix, _ in keys}) == 1 and keys != sorted(keys):
+    if len({texts for texts, _ in keys}) == 1 and keys != sorted(keys):
         raise ArgumentError(
             f"{name} has its columns in the order {', '.join(columns[:5])}, ..., not "
             "in numerical order",
@@ -490,8 +509,8 @@ def check_other_rows(
         names: Names of the two tables, for messages.
         remedy: What to do.
     """
-    own = _keys_of_single_rows(held_out)
-    shared = int(torch.isin(own, _keys_of_single_rows(others)).sum())
+    own = _single(_row_keys(held_out))
+    shared = int(torch.isin(own, _single(_row_keys(others))).sum())
     fewer = min(len(held_out), len(others))
     if shared > SHARED * fewer:
         raise ArgumentError(
@@ -501,8 +520,40 @@ def check_other_rows(
         )
 
 
-def _keys_of_single_rows(table: Tensor) -> Tensor:
-    """An int64 number for each row that occurs exactly once in a table (n, dim).
+def check_no_copies(table: Tensor, labels: Tensor, name: str) -> None:
+    """Refuse a table in which every sample occurs several times.
+
+    Every process of a distributed evaluation may have seen all samples. Samples of few
+    different scores are not judged, nor tables in which some sample occurs once.
+
+    Args:
+        table: Shape (n, classes).
+        labels: Shape (n,).
+        name: Name of the table in messages.
+    """
+    # A label is a whole number, so it changes the number of its row by a multiple of a
+    # random factor.
+    factor = np.random.default_rng(1).integers(-(2**63), 2**63)
+    keys = _row_keys(table) + labels * int(factor)
+    counts = keys.unique(return_counts=True)[1]
+    copies = math.gcd(*counts.tolist())
+    if len(counts) >= FEWEST_SAMPLES and copies > 1:
+        raise ArgumentError(
+            f"{name} hold each of {len(counts)} samples {copies} times or a multiple, "
+            "which makes intervals too narrow",
+            "Give each sample once; a distributed evaluation may repeat them.",
+        )
+
+
+def _single(keys: Tensor) -> Tensor:
+    """The numbers that occur once."""
+    different, counts = keys.unique(return_counts=True)
+    single: Tensor = different[counts == 1]
+    return single
+
+
+def _row_keys(table: Tensor) -> Tensor:
+    """An int64 number for each row of a table (n, dim).
 
     Equal rows have equal numbers. Two different rows have equal numbers only by chance,
     which is rare. A row's number is the sum, modulo 2^64, of the bits of its entries
@@ -516,9 +567,7 @@ def _keys_of_single_rows(table: Tensor) -> Tensor:
         ((piece.float() + 0.0).view(torch.int32) * factors).sum(dim=1)
         for piece in table.split(max(1, CHUNK // table.shape[1]))
     ]
-    keys, counts = torch.unique(torch.cat(pieces), return_counts=True)
-    single: Tensor = keys[counts == 1]
-    return single
+    return torch.cat(pieces)
 
 
 def split_rows(
@@ -602,12 +651,60 @@ def checked_logits(
     numbers = class_numbers(classes, table.shape, f"{name}labels")
     _refuse_void_labels(numbers, table.shape[1], classes, f"{name}labels")
     check_labels(numbers, table, name=f"{name}labels", masked=True)
+    _refuse_shifted(table, numbers, f"{name}labels")
     if kind == "probs":
         least = _least_probs(logits, single=single)
         _refuse_label_zeros(values, numbers, least, f"{name}probs")
         # Change the table in place, because a language model's table is large.
         np.log(np.clip(values, least, None, out=values), out=values)
     return table, numbers
+
+
+def _refuse_shifted(table: Tensor, labels: Tensor, name: str) -> None:
+    """Refuse labels that count from 1, but whose largest number does not occur.
+
+    If it occurs, it is larger than the last column's.
+
+    Args:
+        table: Logits or probabilities, shape (n, classes).
+        labels: Columns, shape (n,).
+        name: Name of the labels in messages.
+    """
+    if table.shape[1] == 2 or not bool((labels >= 1).all()):
+        return
+    predicted = table.argmax(dim=1)
+    shifted = int((predicted == labels - 1).sum())
+    unshifted = int((predicted == labels).sum())
+    if shifted - unshifted > CLEAR_DIFFERENCE * math.sqrt(shifted + unshifted):
+        raise ArgumentError(
+            f"{name} from {int(labels.min())} to {int(labels.max())} agree with "
+            f"{unshifted} of {len(labels)} predictions, but with {shifted} if they "
+            "count from 1",
+            "Subtract 1: column c holds class c, from 0.",
+        )
+
+
+def check_exact_labels(labels: Any, name: str = "labels") -> None:
+    """Refuse labels in a floating-point type that has rounded them.
+
+    Half precision has no odd numbers above 2,048, and bfloat16 none above 256.
+    """
+    dtype = getattr(labels, "dtype", None)
+    if isinstance(labels, Tensor) and labels.is_floating_point():
+        # The next number after 1 is 1 + eps.
+        largest_exact = round(2 / torch.finfo(labels.dtype).eps)
+    elif getattr(dtype, "kind", "") == "f" and isinstance(dtype, np.dtype):
+        largest_exact = round(2 / float(np.finfo(dtype).eps))
+    else:
+        return
+    values = as_numpy(labels)
+    largest = float(values.max(initial=0, where=np.isfinite(values)))
+    if values.dtype.kind == "f" and largest_exact <= largest <= LARGEST_LABEL:
+        raise ArgumentError(
+            f"{name} are {dtype}, which rounds whole numbers above {largest_exact}, "
+            f"got {int(largest)}",
+            "Convert the original labels to int64.",
+        )
 
 
 def class_numbers(

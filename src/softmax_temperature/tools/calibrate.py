@@ -45,8 +45,8 @@ from softmax_temperature.tools.advice import (
 from softmax_temperature.tools.arrays import (
     Rows,
     as_numpy,
-    check_frame,
-    check_one_hot_columns,
+    check_given,
+    check_no_copies,
     check_other_rows,
     check_same_columns,
     checked_logits,
@@ -320,12 +320,10 @@ def calibrate(
             f"fit_on must be 'half' or 'all', got {fit_on!r}", "Give one of the two."
         )
     ignore_index = check_count(ignore_index, "ignore_index", least=-(2**63))
-    check_frame(logits, labels, kind)
-    check_one_hot_columns(logits, labels, kind)
+    check_given(logits, labels, kind)
     if validation is not None:
         _check_validation(validation, fit_on)
-        check_frame(*validation, f"validation {kind}")
-        check_one_hot_columns(*validation, f"validation {kind}")
+        check_given(*validation, f"validation {kind}")
         check_same_columns(logits, validation[0], f"validation {kind}")
         fit_on = "validation"
         fitted, reported = _given_rows(logits, labels, kind, validation, ignore_index)
@@ -504,7 +502,9 @@ def _rows(
 ) -> Rows:
     """The logits and classes of the rows or pixels that have a class, checked."""
     values, classes = labelled_rows(*arrays, ignore_index, name=name)
-    return checked_logits(values, classes, kind, name=name)
+    rows = checked_logits(values, classes, kind, name=name)
+    check_no_copies(*rows, f"{name}{kind}")
+    return rows
 
 
 def _kept(rows: Rows) -> Rows:
@@ -600,7 +600,10 @@ def _report(
             name: difference._asdict() for name, difference in differences.items()
         },
     }
-    scale, data["verdict"] = _advice(fit, metrics, (change.low, change.high))
+    before_low = unscaled.errors[ECE].interval[0]
+    scale, data["verdict"] = _advice(
+        fit, metrics, (change.low, change.high), before_low
+    )
     data["advice"] = "scale" if scale else "leave"
     if fit["high"] == math.inf:
         # Write null instead, because JSON has no infinity.
@@ -621,7 +624,10 @@ def _statistics(
 
 
 def _advice(
-    fit: dict[str, Any], metrics: dict[str, Any], change: tuple[float, float]
+    fit: dict[str, Any],
+    metrics: dict[str, Any],
+    change: tuple[float, float],
+    before_low: float,
 ) -> Advice:
     if fit["at_bound"]:
         state = "say nothing about the labels"
@@ -643,5 +649,6 @@ def _advice(
             after=metrics["nll"][ECE],
             change=change,
             noise_floor=metrics["before"]["noise_floor"],
+            before_low=before_low,
         )
     )

@@ -36,10 +36,10 @@ from softmax_temperature.metrics.probability_check import (
 from softmax_temperature.scaling import check_two_classes, search_temperature
 from softmax_temperature.tools.advice import CHECK_COLUMNS
 from softmax_temperature.tools.arrays import (
+    CLEAR_DIFFERENCE,
     are_reordered,
     check_dense,
-    check_frame,
-    check_one_hot_columns,
+    check_given,
     check_unmasked_entries,
     checked_logits,
     column_names,
@@ -54,9 +54,6 @@ ARRAYS: dict[str, Any] = {
     "allow_nd": True,
     "ensure_all_finite": False,
 }
-# Another order of the labels counts as better if it makes more predictions right than
-# wrong, by this many standard deviations.
-CLEAR_DIFFERENCE = 4
 
 
 # scikit-learn ships no annotations, so mypy does not know these base classes.
@@ -124,8 +121,7 @@ class TemperatureScaler(
         _check_scores(X)
         _check_real(y, "y")
         _check_two_dimensions(X)
-        check_frame(X, y, "X")
-        check_one_hot_columns(X, y, "X")
+        check_given(X, y, "X")
         columns = column_names(X)
         categories = getattr(getattr(y, "dtype", None), "categories", ())
         void = check_count(self.ignore_index, "ignore_index", least=-(2**63))

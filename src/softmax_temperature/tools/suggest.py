@@ -34,6 +34,7 @@ from softmax_temperature.tools.arrays import (
     Arrays,
     Rows,
     as_numpy,
+    check_exact_labels,
     check_frame,
     check_other_rows,
     class_numbers,
@@ -245,6 +246,7 @@ def checked_rows(
             "Divide all of them by one number, which leaves their cosines as they are.",
         )
     check_embeddings(values, f"{name}embeddings")
+    check_exact_labels(labels, f"{name}labels")
     raw_labels = as_numpy(labels)
     if raw_labels.shape == (values.shape[1],) != (len(values),):
         raise ArgumentError(

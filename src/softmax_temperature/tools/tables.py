@@ -52,6 +52,8 @@ SINGLE_NAMES: Mapping[str, Sequence[str]] = {
     "labels": (),
 }
 NUMBERED = re.compile(r"(?P<prefix>.*?)(?P<number>\d+)")
+# `--columns` and data frames may also have text after the number: `class_0_logit`.
+NUMBER_INSIDE = re.compile(rf"{NUMBERED.pattern}(?P<suffix>\D*)")
 # The number of columns that a message names; further columns are counted.
 MOST_NAMED = 5
 
@@ -161,10 +163,12 @@ def _chosen(others: Sequence[str], columns: Sequence[str], where: str) -> list[s
     return chosen
 
 
-def numbered_key(name: str) -> tuple[str, int]:
-    """The prefix and the number in `name`, by which columns are sorted."""
-    match = NUMBERED.fullmatch(name)
-    return (match["prefix"], int(match["number"])) if match else (name, -1)
+def numbered_key(name: str) -> tuple[tuple[str, str], int]:
+    """The key that sorts numbered columns: the text around the number, the number."""
+    match = NUMBER_INSIDE.fullmatch(name)
+    if not match:
+        return (name, ""), -1
+    return (match["prefix"], match["suffix"]), int(match["number"])
 
 
 def _numbered(

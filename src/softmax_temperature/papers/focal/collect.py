@@ -373,7 +373,7 @@ def values_of_evaluation(
 
 
 def _value_row(split: str, epoch: int, row: Row) -> dict[str, Any]:
-    """Turn a row of the evaluation into values; metrics scaled by NLL get a suffix."""
+    """Turn an evaluation's row into values; those at T of least NLL get a suffix."""
     ending = _BY_LIKELIHOOD if row["scaling"] == "nll" else ""
     metrics = {
         f"{_renamed(name)}{ending}": value

@@ -323,7 +323,7 @@ class Slope(Declared):
     unit_as: str = "slope minus predicted"
 
     def slopes(self, runs: Runs) -> tuple[list[float], float]:
-        """The slope of each seed that has two points, and the largest misfit.
+        """The slope for each seed with two points or more, and the largest misfit.
 
         The misfit is the largest factor by which a point deviates from its line.
         """
