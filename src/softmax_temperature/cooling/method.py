@@ -72,8 +72,8 @@ class Cooling:
         model: Returns one tensor of logits, shape (n, classes) or (n, classes, ...).
         mode: "last_layer", "distributed" or "periodic".
         factor: Cooling factor κ; 1 corrects fully, 0 not at all.
-        max_temperature: The temperature above which "periodic" redistributes; at least
-            0. With infinity it never does.
+        max_temperature: The temperature, at least 0, above which "periodic"
+            redistributes. With infinity it never does.
         reset_temperature: The temperature of the last layer after "periodic" has
             redistributed.
         refit: "whole" raises the whole temperature of the last layer to the power κ;
