@@ -159,12 +159,14 @@ DECIDED = ("hold", "contradicted", "inconclusive")
 
 def test_the_readme_counts_verdicts_as_the_scorecard_does() -> None:
     scorecard = TEXTS["docs/scorecard.md"]
-    for paper in ("classifier_temperature", "focal", "cooling", "temperature_check"):
-        (said,) = re.findall(
-            rf"^### {paper.replace('_', ' ').capitalize()}: (.+)$",
-            scorecard,
-            re.MULTILINE,
-        )
+    titles = {
+        "classifier_temperature": "Fine-tune your classifier",
+        "focal": "Calibrating deep neural networks using focal loss",
+        "cooling": "How to keep cool while training",
+        "temperature_check": "Temperature check",
+    }
+    for paper, title in titles.items():
+        (said,) = re.findall(rf"^- \[{title}\]\(#.+?\): (.+)$", scorecard, re.MULTILINE)
         of_paper, _, ours = said.partition("; of our derivation ")
         counts = {
             verdict: int(count)
