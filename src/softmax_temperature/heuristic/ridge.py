@@ -300,7 +300,7 @@ def _lost(scores: pd.DataFrame) -> dict[str, tuple[float, float, float]]:
     lost = {}
     for rule, fractions in scores.groupby("rule", sort=False)["lost"]:
         lost[str(rule)] = (fractions.mean(), fractions.quantile(0.9), fractions.max())
-    return lost
+    return lost  # type: ignore[return-value]  # A numpy float64 is a float.
 
 
 def _lost_on(scores: pd.DataFrame) -> Lost | None:
