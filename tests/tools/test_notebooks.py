@@ -146,7 +146,7 @@ def test_sources_are_stripped_define_nothing_and_link_the_page_with_the_words(
     code = [cell for cell in cells if cell.cell_type == "code"]
     lines = [line for cell in code for line in cell.source.splitlines() if line.strip()]
     assert not any(cell.outputs or cell.execution_count for cell in code)
-    assert len(lines) <= 140
+    assert len(lines) <= 120
     assert not any(line.lstrip().startswith(("def ", "class ")) for line in lines)
     assert sum("parameters" in cell.metadata.get("tags", []) for cell in code) == 1
     assert f"](../docs/{paper}.md)" in cells[2].source
