@@ -299,8 +299,10 @@ def _lost(scores: pd.DataFrame) -> dict[str, tuple[float, float, float]]:
     """Mean, 90th percentile and maximum of the accuracy that each rule lost."""
     lost = {}
     for rule, fractions in scores.groupby("rule", sort=False)["lost"]:
-        lost[str(rule)] = (fractions.mean(), fractions.quantile(0.9), fractions.max())
-    return lost  # type: ignore[return-value]  # A numpy float64 is a float.
+        spread = (fractions.mean(), fractions.quantile(0.9), fractions.max())
+        mean, percentile, most = map(float, spread)
+        lost[str(rule)] = (mean, percentile, most)
+    return lost
 
 
 def _lost_on(scores: pd.DataFrame) -> Lost | None:
