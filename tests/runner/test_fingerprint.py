@@ -15,6 +15,7 @@ from softmax_temperature.runner import fingerprint
 from softmax_temperature.runner.fingerprint import (
     EXCLUDED,
     PACKAGE,
+    code_only,
     import_closure,
     source_path,
 )
@@ -98,6 +99,21 @@ def test_science_changes_the_digest_but_not_the_runner_params_or_words(
     assert printed(package, code) == before
     trainer.write_text(f"{trainer.read_text()}\nADDED = 1\n")
     assert printed(package, code) != before
+
+
+def test_a_description_of_an_attribute_is_no_code(tmp_path: Path) -> None:
+    plain = "LIMIT = 3\nclass Box:\n    size: int\n    def area(self): return 'm2'\n"
+    described = plain.replace("3\n", '3\n"""At most."""\n').replace(
+        "int\n", 'int\n    """In metres."""\n'
+    )
+    paths = [tmp_path / "plain.py", tmp_path / "described.py", tmp_path / "unit.py"]
+    for path, text in zip(
+        paths, (plain, described, described.replace("m2", "cm2")), strict=True
+    ):
+        path.write_text(text)
+    codes = [code_only(path) for path in paths]
+    assert codes[0] == codes[1]
+    assert codes[1] != codes[2]
 
 
 CELLS = """

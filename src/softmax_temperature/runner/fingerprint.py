@@ -1,8 +1,9 @@
 """The digest of the code that a cell runs.
 
 It covers the module of the cell's function, the modules that it imports, directly or
-indirectly, and the versions of the libraries that these modules import. Comments and
-docstrings do not count, so that a better explanation does not make results stale.
+indirectly, and the versions of the libraries that these modules import. Comments,
+docstrings and descriptions of attributes do not count, so that a better explanation
+does not make results stale.
 Modules that run cells, validate parameters or report results do not count either (see
 `EXCLUDED`), nor does the registry of stages: a new stage does not make another stage's
 cells stale.
@@ -181,15 +182,24 @@ def _parents(module: str) -> set[str]:
 
 @cache
 def code_only(path: Path) -> str:
-    """The code in the file `path` in a normal form, without comments and docstrings."""
+    """The code in the file `path` in a normal form, without comments and descriptions.
+
+    Descriptions are docstrings and the strings below attributes and constants.
+    """
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for node in ast.walk(tree):
-        if (
-            isinstance(node, _DOCUMENTED)
-            and ast.get_docstring(node, clean=False) is not None
-        ):
-            node.body = node.body[1:] or [ast.Pass()]
+        if isinstance(node, _DOCUMENTED):
+            code = [part for part in node.body if not _is_description(part)]
+            node.body = code or [ast.Pass()]
     return ast.unparse(tree)
+
+
+def _is_description(statement: ast.stmt) -> bool:
+    """Whether the statement is a string that nothing reads, such as a docstring."""
+    if not isinstance(statement, ast.Expr):
+        return False
+    value = statement.value
+    return isinstance(value, ast.Constant) and isinstance(value.value, str)
 
 
 @cache
