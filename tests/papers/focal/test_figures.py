@@ -244,7 +244,7 @@ def test_roc_curves_say_their_area_over_seeds(runs: Runs) -> None:
 def test_the_summary_has_the_methods_of_each_task_and_names_what_diverged(
     runs: Runs, written: Any
 ) -> None:
-    cifar, digits = drawn(result_figures.calibration_summary(runs, written))
+    cifar, after, digits, _ = drawn(result_figures.calibration_summary(runs, written))
     assert names(cifar.yaxis) == ["CE", "Brier", "FL-3", "FLSD-53"]
     assert names(digits.yaxis) == ["CE", "Brier", "MMCE", "FL-3", "FLSD-53"]
     assert texts(cifar) == ["T = 2.50", *3 * ["T = 1.10"]]
@@ -258,8 +258,29 @@ def test_the_summary_has_the_methods_of_each_task_and_names_what_diverged(
         np.array([[0.5, -0.17], [0.9, 0.17]])
     )
     assert crosses(cifar)[::2] == [4.35, 1.82, 1.48, 1.55, 1.35, 1.08, 1.42, 0.95]
+    assert crosses(after)[::2] == [1.35, 1.08, 1.42, 0.95]
     assert crosses(digits) == []
     assert cifar.get_xlim() == digits.get_xlim()
+
+
+def test_the_summary_enlarges_what_is_left_after_scaling(
+    runs: Runs, written: Any
+) -> None:
+    panels = drawn(result_figures.calibration_summary(runs, written))
+    for both, after in zip(panels[::2], panels[1::2], strict=True):
+        scaled, enlarged = (
+            [
+                np.ravel(line.get_xydata())
+                for line in panel.lines
+                if line.get_markerfacecolor() == "white"
+            ]
+            for panel in (both, after)
+        )
+        assert len(scaled) in (4, 5), "one point per loss"
+        np.testing.assert_array_equal(enlarged, scaled)
+        assert points(after) == []
+        assert after.get_xlim()[0] == 0
+        assert after.get_xlim()[1] < both.get_xlim()[1]
 
 
 def test_shifted_images_are_shown_next_to_the_tasks_own(
@@ -335,17 +356,17 @@ def guessing(runs: Runs, *seeds: int) -> Runs:
 def test_the_summary_leaves_out_what_guesses_and_its_row_says_so(
     runs: Runs, written: Any
 ) -> None:
-    _, digits = drawn(result_figures.calibration_summary(runs, written))
+    digits = drawn(result_figures.calibration_summary(runs, written))[2]
     assert points(digits)[0] == [11, -0.17], "not the mean of 10 and 12"
     figure = result_figures.calibration_summary(guessing(runs, 1), written)
-    cifar, digits = drawn(figure)
+    cifar, _, digits, _ = drawn(figure)
     assert points(digits)[0] == [10, -0.17]
     assert texts(digits)[0] == "1 of 2 guesses; T = 2.40"
     assert texts(cifar)[0] == "T = 2.50"
     words = [text.get_text() for text in figure.legends[0].get_texts()]  # type: ignore[union-attr]
     assert words[-1] == "guesses: never learned, left out"
     both = drawn(result_figures.calibration_summary(guessing(runs, 0, 1), written))
-    assert texts(both[1])[0] == "guesses"
+    assert texts(both[2])[0] == "guesses"
 
 
 def full_after(runs: Runs, *epochs: int) -> Runs:

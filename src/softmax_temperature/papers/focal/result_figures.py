@@ -148,9 +148,11 @@ def figure_4(runs: Runs, written: Written, experiment: str) -> Figure | None:
 def calibration_summary(runs: Runs, written: Written) -> Figure | None:
     """Draw a figure of ours: ECE by loss before and after scaling, with temperatures.
 
-    There is one panel per experiment, and all panels share one scale. Runs that guess
-    are left out of the means, because the ECE of guessing is near 0; their row says so.
-    Returns None if there are no experiments.
+    There is one row of panels per experiment. The left panels show the ECE before and
+    after scaling on one scale, the right ones the ECE after scaling on a larger scale,
+    because the values after scaling are small. Runs that guess are left out of the
+    means, because the ECE of guessing is near 0; their row says so. Returns None if
+    there are no experiments.
     """
     experiments = shown_experiments(runs)
     if not experiments:
@@ -164,26 +166,33 @@ def calibration_summary(runs: Runs, written: Written) -> Figure | None:
     }
     rows = [len(arms) + 2 for arms in losses.values()]
     figure, grid = figures.panels(
-        len(experiments),
-        columns=1,
+        2 * len(experiments),
         row=0.22 * sum(rows) / len(rows),
         extra=0.7,
-        sharex=True,
+        sharex="col",
+        sharey="row",
         height_ratios=rows,
+        width_ratios=(3, 2),
     )
     findings = []
-    for axes, (name, arms) in zip(grid, losses.items(), strict=True):
+    several = len(experiments) > 1
+    for left, right, (name, arms) in zip(
+        grid[::2], grid[1::2], losses.items(), strict=True
+    ):
         here = numbers[numbers["experiment"] == name]
-        several = len(experiments) > 1
         findings.append(_ece_of_each(title(runs, name), here, arms, several=several))
-        _before_and_after(axes, here, printed.get(name, {}), arms)
-        _temperatures(axes, here[here["scaled"]], arms)
-        axes.set(
-            title=title(runs, name),
-        )
+        ours = here[~here["guesses"]]
+        _errors(left, ours, printed.get(name, {}), arms, scaled=False)
+        _errors(left, ours, printed.get(name, {}), arms, scaled=True)
+        _errors(right, ours, printed.get(name, {}), arms, scaled=True)
+        _temperatures(left, here[here["scaled"]], arms)
+        left.set_title(title(runs, name).replace("; ", ";\n"))
+        right.set_title("after scaling,\nenlarged")
     figure.set_label(" ".join(findings))
-    figures.label_outside(grid, columns=1, x="ECE (%)")
-    grid[0].set_xlim(0, 1.45 * grid[0].get_xlim()[1])
+    figures.label_outside(grid, x="ECE (%)")
+    # Leave room for the temperatures at the right.
+    grid[0].set_xlim(0, 1.6 * grid[0].get_xlim()[1])
+    grid[1].set_xlim(0, None)
     entries = [
         entry("before scaling, mean ± sd", marker="o", **_POINT),
         entry("after scaling, mean ± sd", marker="o", **_POINT, **_WHITE),
@@ -256,26 +265,26 @@ def _printed_errors(written: Written) -> dict[Any, dict[Any, float]]:
     }
 
 
-def _before_and_after(
+def _errors(
     axes: Axes,
     rows: pd.DataFrame,
     printed: Mapping[Any, float],
     arms: Sequence[str],
+    *,
+    scaled: bool,
 ) -> None:
-    """Draw each loss's points before and after scaling, with their noise floors."""
-    for scaled, metric, shift, fill in (
-        (False, "ece", -0.17, {}),
-        (True, "ece_after_scaling", 0.17, _WHITE),
-    ):
-        here = rows[(rows["scaled"] == scaled) & ~rows["guesses"]].groupby("arm")
-        table = pd.DataFrame(
-            {"ours": here["ece"].mean(), "ours_sd": here["ece"].std()}
-        ).reindex(list(arms))
-        table["published"] = [printed.get((metric, arm), np.nan) for arm in arms]
-        _dots(axes, table, shift, **fill)
-        floor = PERCENT * here[NOISE_FLOOR].mean().reindex(list(arms))
-        places = np.arange(len(arms)) + shift
-        axes.plot(floor, places, "|", color=_FLOOR, markersize=9, markeredgewidth=1.6)
+    """Draw each loss's ECE, before or after scaling, with its noise floor."""
+    metric = "ece_after_scaling" if scaled else "ece"
+    shift = 0.17 if scaled else -0.17
+    here = rows[rows["scaled"] == scaled].groupby("arm")
+    table = pd.DataFrame(
+        {"ours": here["ece"].mean(), "ours_sd": here["ece"].std()}
+    ).reindex(list(arms))
+    table["published"] = [printed.get((metric, arm), np.nan) for arm in arms]
+    _dots(axes, table, shift, **(_WHITE if scaled else {}))
+    floor = PERCENT * here[NOISE_FLOOR].mean().reindex(list(arms))
+    places = np.arange(len(arms)) + shift
+    axes.plot(floor, places, "|", color=_FLOOR, markersize=9, markeredgewidth=1.6)
 
 
 def _temperatures(axes: Axes, rows: pd.DataFrame, arms: Sequence[str]) -> None:
