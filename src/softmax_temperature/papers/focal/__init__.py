@@ -1,1 +1,1 @@
-"""Calibrating deep neural networks using focal loss (Mukhoti et al. 2020)."""
+"""The paper "Calibrating deep neural networks using focal loss" (2020)."""

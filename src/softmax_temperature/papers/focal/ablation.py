@@ -39,12 +39,12 @@ NUMBERS: Mapping[str, Metric] = {
     "temperature": at_selected_epoch(TEMPERATURE),
     "nll": at_selected_epoch(NLL),
 }
-"""The metrics that show the effect of a change."""
+"""The metrics that show the effect of a change, by name."""
 BY_LIKELIHOOD: Mapping[str, Metric] = {
     name: replace(NUMBERS[name], name=f"{NUMBERS[name].name}_by_nll")
     for name in ("ece_after_scaling", "temperature")
 }
-"""The same metrics at the temperature of lowest validation NLL."""
+"""Two of these metrics, at the temperature with the lowest validation NLL."""
 _CHANGED = [
     "task",
     "dataset",
@@ -68,7 +68,10 @@ _COLUMNS = [
 
 
 def table(runs: Runs) -> pd.DataFrame:
-    """Changed runs minus the main recipe, as means over seeds that finished both."""
+    """The differences between changed runs and the main recipe, as means over seeds.
+
+    A seed counts if its changed run and its run of the main recipe have both finished.
+    """
     variants = runs.select(VARIANTS)
     variants = variants.assign(task=variants["variant_of"])
     main = runs.select(MAIN)
@@ -93,7 +96,7 @@ def _with_method(rows: pd.DataFrame) -> pd.DataFrame:
 def _differences(
     runs: Runs, changed: pd.DataFrame, numbers: Mapping[str, Metric]
 ) -> pd.DataFrame:
-    """The mean differences of the changed runs over seeds, by change and metric."""
+    """The mean difference from the main recipe over seeds, by change and metric."""
     groups = changed.groupby(["experiment", "arm"], sort=False)
     changed = changed.assign(change=groups.ngroup())
     parts = [
@@ -127,9 +130,10 @@ def _differences(
 def _beside_main(
     runs: Runs, changed: pd.DataFrame, name: str, number: Metric
 ) -> pd.DataFrame:
-    """The metric `number` of the changed runs, with the main recipe's in column `main`.
+    """The metric `number` of each changed run, beside that of the main recipe.
 
-    Changed runs and the main recipe's runs are paired by loss and seed.
+    The column `main` has the value of the main recipe's run with the same loss and
+    seed.
     """
     main = runs.select(MAIN)
     reference = pd.DataFrame(
@@ -183,7 +187,10 @@ def _heading(metric: str) -> str:
 
 
 def _change(row: Mapping[Any, Any]) -> str:
-    """The main and the changed value as text: shares in percent, the sd in brackets."""
+    """Write the main and the changed value, and the sd of their difference in brackets.
+
+    Shares are in percent.
+    """
     metric = str(row["metric"])
     is_temperature = metric == "temperature"
     scale = 0.01 if is_temperature else 1.0

@@ -109,7 +109,7 @@ printed differences are at most 0.07 points.
 NEAR_ONE = 1.1
 """Section 5: the upper end of "very close to 1"."""
 CLOSE_TO_ONE = (0.8, 1.25)
-"""The usual range of equivalence for a ratio."""
+"""The range in which a ratio is usually regarded as equivalent to 1."""
 BASELINES: Mapping[str, Where] = {
     "CE": CE,
     "Brier": BRIER,
@@ -118,11 +118,15 @@ BASELINES: Mapping[str, Where] = {
 }
 """The losses that FLSD-53 is compared with, by their labels."""
 SAME_REGIONS = 180 * NEGLIGIBLE
-"""Largest angle in degrees between two decision boundaries that count as equal: less
-than one in a hundred of the directions lies between them.
+"""The largest angle, in degrees, between two decision boundaries that count as equal.
+
+At this angle, the boundaries disagree on one percent of all directions.
 """
 MANY_CLASSES = 100
-"""Table F.7 has CIFAR-100 and Tiny-ImageNet."""
+"""The smallest number of classes that counts as many.
+
+Table F.7, which has top-5 accuracies, shows CIFAR-100 and Tiny-ImageNet.
+"""
 
 _TABLE_1 = "section 5, Table 1"
 _PAIRED = "paired by task and seed."
@@ -136,18 +140,19 @@ _IMAGES = "focal_cifar10"
 _MORE_IMAGES = "focal_cifar100"
 _TRANSLATION = "translation_multi30k"
 _FIVE = {_FULL: 5}
-"""The number of seeds of cross-entropy and FLSD-53."""
+"""The number of seeds for cross-entropy and for FLSD-53."""
 _THREE = {_FULL: 3}
-"""The number of seeds of the other losses of Table 1, the same as in the paper."""
+"""The number of seeds for each of the other losses of Table 1."""
 _LOOKS_AT_IMAGES = {_IMAGES: 3}
-"""Cross-entropy and FLSD-53 had four seeds, then six, then eleven."""
+"""Three looks: cross-entropy and FLSD-53 had four seeds, then six, then eleven."""
 _LOOKS_AT_CE = {_IMAGES: {"FLSD-53 against CE": 3}}
-"""The same looks, for the one part of a claim whose losses have these seeds; the losses
-of the other parts have two seeds.
+"""The same looks, but only at the part that compares FLSD-53 with cross-entropy.
+
+In every other part of the claim, one of the two losses has only two seeds.
 """
 _LOOKS_AT_RISE = {_IMAGES: {"rise of CE": 3}}
 _LOOKS_AT_TRANSLATION = {_TRANSLATION: 2}
-"""Three seeds, then six."""
+"""Two looks: each loss had three seeds, then six."""
 _STAND_IN = {
     _TRANSLATION: "Multi30k in place of WMT14; gamma 1 and smoothing 0.1 are from memory"
 }
@@ -158,7 +163,8 @@ def _difference(
 ) -> Difference:
     """The difference in `of`: the runs with `first` minus the runs with `second`.
 
-    The losses may have different recipes: the Brier loss is averaged over a batch.
+    The two losses may have different recipes: the Brier loss is averaged over a batch,
+    while the other losses are summed.
     """
     return Difference(
         of=of,
@@ -171,7 +177,7 @@ def _difference(
 
 
 def _ratio(first: Where, second: Where, of: Measure, among: Where = MAIN) -> Ratio:
-    """The logarithm of the ratio of `of`: loss `first` over loss `second`."""
+    """The logarithm of the ratio of `of`: runs with `first` over runs with `second`."""
     return Ratio(
         of=of,
         first=first,
@@ -219,7 +225,10 @@ def _least_ratio(first: Where, second: Where, of: Metric) -> LeastRatio:
 def _in_the_end(
     first: Where, second: Where, of: Metric, among: Where = MAIN
 ) -> BesideSelected:
-    """The difference in `of` after the last epoch; a note has the selected one's."""
+    """The difference in `of` after the last epoch.
+
+    A note gives the difference at the selected epoch.
+    """
     difference = _difference(first, second, of, among)
     return BesideSelected(difference=difference, selected=at_selected_epoch(of))
 
@@ -232,12 +241,12 @@ def _evaluated(
 
 
 def _ece_after_scaling(loss: Where) -> Mean:
-    """The ECE after temperature scaling, over the runs trained with `loss`."""
+    """The mean ECE after temperature scaling of the runs trained with `loss`."""
     return Mean(of=after_scaling(ECE), among=MAIN & loss, tasks=EXPERIMENT)
 
 
 def _temperature_of(loss: Where) -> Evaluated:
-    """The temperature that scaling chooses, over the runs trained with `loss`."""
+    """The mean temperature that scaling chooses for the runs trained with `loss`."""
     return Evaluated(
         Mean(
             of=TEMPERATURE,
@@ -250,13 +259,16 @@ def _temperature_of(loss: Where) -> Evaluated:
 
 
 def _at_bound(runs: Runs, chosen: pd.DataFrame) -> str:
-    """A note on the number of temperatures that lie at an end of the grid."""
+    """A note on the number of temperatures at an end of the grid; "" if it is 0."""
     count = replace(TEMPERATURE, name="at_bound").of(runs, chosen).sum()
     return f"{count:.0f} at the bound of the grid" if count else ""
 
 
 def _overfitting(name: str, *, sign: int) -> Mean:
-    """The change in the NLL `name` in runs with cross-entropy that overfit."""
+    """The change in the NLL `name`, times `sign`, in overfitting runs with CE.
+
+    See `change_where_overfitted`.
+    """
     return Mean(
         of=change_where_overfitted(name, sign=sign),
         among=MAIN & CE,
@@ -267,7 +279,10 @@ def _overfitting(name: str, *, sign: int) -> Mean:
 
 
 def _rise_of_wrong() -> Parts:
-    """The rise of the wrong samples' NLL with CE, and half of it minus FL-3's."""
+    """Two parts about the rise of the misclassified samples' NLL late in training.
+
+    One is the rise with CE, the other is half of that rise minus the rise with FL-3.
+    """
     half = Difference(
         of=HALF_RISE_OF_WRONG,
         first=CE,
@@ -282,7 +297,7 @@ def _rise_of_wrong() -> Parts:
 
 
 def _by_every_criterion() -> Parts:
-    """FLSD-53's error and ECE minus CE's, at the epoch that each criterion chooses."""
+    """The error and ECE of FLSD-53 minus those of CE, for each stopping criterion."""
     parts = {}
     for criterion, words in CRITERIA.items():
         if criterion == "last":
@@ -294,7 +309,7 @@ def _by_every_criterion() -> Parts:
 
 
 def _price_of_stopping_by_ece() -> Parts:
-    """The gain in ECE and the cost in error of stopping cross-entropy early by ECE."""
+    """The gain in ECE, and the cost in error, if ECE stops cross-entropy early."""
     stopped = stopped_at_any_epoch(ECE, "ece")
     gain = Difference(
         of=ECE,
@@ -310,7 +325,10 @@ def _price_of_stopping_by_ece() -> Parts:
 
 
 def _by_ece_instead_of_nll() -> Evaluated:
-    """The baselines' ECE at the temperature chosen by ECE minus that by NLL."""
+    """The baselines' ECE at one temperature minus their ECE at another.
+
+    The validation ECE chooses the first temperature, the validation NLL the second.
+    """
     baselines = any_of(BASELINES)
     return Evaluated(
         Difference(
@@ -327,7 +345,7 @@ def _by_ece_instead_of_nll() -> Evaluated:
 
 
 def _directions_apart() -> Parts:
-    """The angle between the linear model's weights with CE and each focal loss."""
+    """The angle between the linear model's weights with CE and with each focal loss."""
     losses = {"FL-1": FL_1, "FL-2": FL_2, "FL-3": FL_3}
     parts = {
         name: Apart(of=DIRECTION, first=CE, second=loss, among=LINEAR, tasks=EXPERIMENT)
@@ -337,7 +355,7 @@ def _directions_apart() -> Parts:
 
 
 def _linear(of: Measure) -> dict[str, Difference]:
-    """Compare `of` of the linear models trained with CE and with each focal loss."""
+    """Compare `of` between linear models trained with CE and with each focal loss."""
     losses = {"FL-1": FL_1, "FL-2": FL_2, "FL-3": FL_3}
     return {name: _of_linear_models(loss, of) for name, loss in losses.items()}
 
@@ -357,7 +375,10 @@ def _norms_of_linear_models() -> Parts:
 
 
 def _share_of_trainings(losses: list[str], condition: Where) -> Parts:
-    """The share of translation models with one of `losses` that satisfy `condition`."""
+    """For each loss in `losses`, the share of models that satisfy `condition`.
+
+    The models are translation models.
+    """
     return Parts(
         {
             name: Proportion(
@@ -371,7 +392,7 @@ def _share_of_trainings(losses: list[str], condition: Where) -> Parts:
 
 
 def _focal_against_others(of: Measure) -> Parts:
-    """Compare `of` of the translation models with focal loss and each other loss."""
+    """The difference in `of` in translation: focal loss minus each other loss."""
     return Parts(
         {
             f"against {name}": Difference(
@@ -387,8 +408,9 @@ def _focal_against_others(of: Measure) -> Parts:
 
 
 _NEAREST_TO_1 = where(**{BEST_TEMPERATURE: between(0.95, 1.05)})
-"""A temperature closer than this to 1 is 1: the grid's next temperature is further
-away.
+"""Selects the models whose best temperature is 1.
+
+The next temperatures on the grid, 0.9 and 1.1, lie outside these bounds.
 """
 _WITHIN_0_2 = where(**{TEMPERATURES_APART: at_most(2 * GRID + 1e-9)})
 
@@ -968,8 +990,8 @@ CLAIMS: tuple[Claim, ...] = (
         "temperatures at which they obtain low ECE.",
         compares="Share of the seeds where, for all losses, the temperatures of highest "
         "test BLEU and of least validation ECE are at most 0.2 apart.",
-        # The three losses of one seed start from the same weights, so a seed counts
-        # once, and only if all its losses agree.
+        # The three losses of one seed start from the same weights, so a seed is one
+        # trial, which succeeds only if the models of all three losses do.
         contrast=Proportion(
             of=Having("trainings", _WITHIN_0_2),
             among=TRANSLATION,

@@ -76,17 +76,20 @@ NAMES = {
     "classwise_calibration_error": "classwise_ece",
     "debiased_calibration_error": "debiased_ece",
 }
-"""The evaluation's metrics, with the names that the history uses for them."""
+"""Maps the name of a metric in the evaluation to its name in the table of values."""
 _ENDS = ("", "_low", "_high")
-"""A metric and the ends of its interval."""
+"""The suffixes of a metric and of the two ends of its interval."""
 _ABOUT_ROW = {"evaluated", "scaling", "ood", "shifted"}
 """The columns of the evaluation that identify a row."""
 _BY_LIKELIHOOD = "_by_nll"
-"""Suffix of a metric at the temperature of lowest validation NLL."""
+"""Suffix of a metric at the temperature with the lowest validation NLL."""
 _ON_THIS_MACHINE = ("vectors_sha256", "noise_archive")
-"""Parameters of a run that are read from files, which another machine may lack."""
-# Decimal places of the linear model's numbers: more than a figure can show, and the
-# file is half as large.
+"""Parameters of a run that depend on files that another machine may lack.
+
+They are left out of the declared parameters.
+"""
+# The linear model's numbers are rounded to this many decimal places: more than a figure
+# can show, but the file is half as large as without rounding.
 _DIGITS = 6
 
 Row = Mapping[str, Any]
@@ -126,7 +129,7 @@ def collect(params: Params, folder: Path) -> None:
 
 
 def _with_missing_outliers(runs: Runs, params: Params) -> Runs:
-    """Add missing outlier sets to the runs' table of missing runs.
+    """List the out-of-distribution sets that this machine lacks in the table `not_run`.
 
     The tasks themselves run without these sets.
     """
@@ -157,7 +160,7 @@ def declared_runs(params: Params) -> Iterator[DeclaredRun]:
 
 
 def declared_classifiers(params: Params) -> Iterator[DeclaredRun]:
-    """The declared runs of classifiers: every task with each of its losses."""
+    """The declared runs of classifiers: every task with all its losses and seeds."""
     section = params.focal
     parameters = {cell.name: cell.parameters for cell in train_focal.cells(params)}
     for name, arm_name, seed in section.trainings():
@@ -241,8 +244,8 @@ def declared_translation(params: Params) -> Iterator[DeclaredRun]:
             "epochs": section.recipe.epochs,
             "planned_epochs": section.recipe.planned_epochs,
         }
-        # Leave out the digest of the data files, which only the parameters of cells
-        # have.
+        # Do not take the parameters from the stage's cells: they contain a digest of
+        # the data files, which this machine may lack.
         parameters = {"task": part_of(section, TranslationTask), "arm": arm}
         yield DeclaredRun(
             train_translation,
@@ -255,7 +258,8 @@ def declared_translation(params: Params) -> Iterator[DeclaredRun]:
 def loss_factors(loss: str, options: Row) -> dict[str, Any]:
     """The factors of a loss, from its name and options.
 
-    The factor gamma of a schedule or of a policy joins its gammas, as in "531".
+    The factor `gamma` of a schedule joins the schedule's gammas, as in "531". For
+    sample-dependent focal loss, it is the name of the policy, such as "53".
     """
     others = dict(options)
     factors = dict.fromkeys(
@@ -298,7 +302,7 @@ def recipe_factors(recipe: Recipe) -> dict[str, Any]:
 
 
 def read_run(run: DeclaredRun, artifact: Artifact) -> MeasuredRun:
-    """Read the outcome, the values and the samples of a run from its cell."""
+    """Read the facts, the values and the measured tables of a run from its cell."""
     readers: dict[Any, Callable[[DeclaredRun, Artifact], MeasuredRun]] = {
         train_focal.name: _classifier,
         focal_linear.name: _linear_model,
@@ -354,12 +358,13 @@ def values_of_evaluation(
     """Turn the evaluation of one run into rows of values.
 
     Args:
-        rows: The evaluations on test data.
-        select: The epoch that the experiment evaluates, "last" or "best_validation".
-        epochs_done: The last epoch.
-        selected_epoch: The epoch that is evaluated.
-        ood: The scores of out-of-distribution sets, at the selected epoch.
-        shift: The evaluations on shifted sets, at the selected epoch.
+        rows: The evaluations on test data, after the selected or the last epoch.
+        select: The kind of epoch that the experiment selects, "last" or
+            "best_validation".
+        epochs_done: The number of the last epoch.
+        selected_epoch: The number of the selected epoch.
+        ood: The scores on out-of-distribution sets, after the selected epoch.
+        shift: The evaluations on shifted sets, after the selected epoch.
     """
     values = []
     for row in rows:
@@ -373,7 +378,10 @@ def values_of_evaluation(
 
 
 def _value_row(split: str, epoch: int, row: Row) -> dict[str, Any]:
-    """Turn an evaluation's row into values; those at T of least NLL get a suffix."""
+    """Turn a row of the evaluation into a row of values.
+
+    Metrics at the temperature with the lowest validation NLL get a suffix.
+    """
     ending = _BY_LIKELIHOOD if row["scaling"] == "nll" else ""
     metrics = {
         f"{_renamed(name)}{ending}": value
@@ -385,7 +393,7 @@ def _value_row(split: str, epoch: int, row: Row) -> dict[str, Any]:
 
 
 def _renamed(metric: str) -> str:
-    """Our name for an evaluation metric, or for an end of its interval."""
+    """Our name for `metric`, a metric of the evaluation or an end of its interval."""
     for end in _ENDS:
         name = metric.removesuffix(end)
         if name in NAMES:
@@ -394,9 +402,10 @@ def _renamed(metric: str) -> str:
 
 
 def merged(rows: Iterable[Row]) -> list[dict[str, Any]]:
-    """Merge the rows by split, epoch and `scaled`; the last value wins.
+    """Merge the rows that agree in split, epoch and `scaled`.
 
-    Both the history and the evaluation have the accuracy after the last epoch.
+    If several rows have the same metric, the last value wins: for instance, both the
+    history and the evaluation have the accuracy after the last epoch.
     """
     by_place: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in rows:

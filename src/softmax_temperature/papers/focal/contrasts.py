@@ -38,7 +38,11 @@ from softmax_temperature.papers.shared.statistics import Estimate, OverTasks, Ta
 
 @dataclass(frozen=True)
 class Evaluated(Contrast):
-    """A contrast of evaluation metrics, whose source is the evaluation's cells."""
+    """A contrast of metrics from the evaluation, which names the evaluation's cells.
+
+    Attributes:
+        contrast: The contrast, which by itself would name the training's cells.
+    """
 
     contrast: Contrast
 
@@ -50,23 +54,23 @@ class Evaluated(Contrast):
 
 @dataclass(frozen=True, kw_only=True)
 class BesideSelected(Contrast):
-    """A difference after the last epoch; the note gives it at the selected epoch.
+    """A difference after the last epoch, with a note about the selected epoch.
 
     Runs on texts are judged after their last epoch, like runs on images. The note gives
-    the value at the epoch of best validation accuracy, which the paper uses for texts:
-    in a short run, the choice of the epoch affects the calibration error more than the
-    loss does.
+    the difference at the epoch of best validation accuracy, which the paper uses for
+    texts: in a short run, the choice of the epoch affects the calibration error more
+    than the loss does.
 
     Attributes:
-        difference: The difference.
-        selected: The same metric at the selected epoch.
+        difference: The difference after the last epoch.
+        selected: The metric of `difference`, at the selected epoch.
     """
 
     difference: Difference
     selected: Measure
 
     def measure(self, runs: Runs) -> Measurement:
-        """Measure the difference, with a note per experiment that selects an epoch."""
+        """Measure the difference; the note has its values at the selected epochs."""
         measurement = self.difference.measure(runs)
         among = self.difference.among & SELECTED_BY_VALIDATION
         beside = replace(self.difference, of=self.selected, among=among)
@@ -83,18 +87,19 @@ class BesideSelected(Contrast):
 
 @dataclass(frozen=True)
 class BesideScaled(Contrast):
-    """A contrast before temperature scaling; its qualifier gives the numbers after it.
+    """A contrast before temperature scaling, whose qualifier gives numbers after it.
 
     Attributes:
         contrast: The contrast that is judged.
-        scaled: Numbers after scaling, as fractions, by name; each has one part.
+        scaled: The contrasts that give the numbers after scaling, by name. Each
+            measures fractions and has one part.
     """
 
     contrast: Contrast
     scaled: Mapping[str, Declared]
 
     def measure(self, runs: Runs) -> Measurement:
-        """Measure the contrast, and add the scaled numbers to its qualifier."""
+        """Measure the contrast, with the numbers after scaling as its qualifier."""
         measurement = self.contrast.measure(runs)
         texts = []
         for name, number in self.scaled.items():
@@ -142,11 +147,11 @@ class LeastDifference(Difference):
 
 @dataclass(frozen=True, kw_only=True)
 class LeastRatio(LeastDifference, Ratio):
-    """The smallest logarithm of a ratio over the recorded epochs."""
+    """Each pair's smallest logarithm of a ratio over the recorded epochs."""
 
 
 def _at(epoch: float) -> Epochs:
-    """Build the function that takes each run's value after `epoch`."""
+    """Build the function that reduces a metric to each run's value after `epoch`."""
 
     def value(values: pd.DataFrame, _: pd.DataFrame) -> pd.Series[float]:
         return values[values["epoch"] == epoch].set_index("run")["value"]
@@ -168,12 +173,14 @@ class Apart(Difference):
 class OnOutliers(Contrast):
     """A difference in AUROC, as a mean over the paper's out-of-distribution sets.
 
-    The mean is over the paper's sets that the study has; a run that lacks one of them
-    is left out. Every other set is a separate task, which the paper does not have.
+    The mean is over those of the paper's sets that the study has; a run that lacks one
+    of these sets is left out. Every other set is a separate task, which does not count
+    as the paper's.
 
     Attributes:
-        difference: The difference, whose metric is replaced by each AUROC.
-        scaled: Whether the first AUROC is after scaling; the second is before.
+        difference: The difference to measure. Its metric is replaced by the AUROC.
+        scaled: Whether the first AUROC is after temperature scaling. The second is
+            always before scaling.
     """
 
     difference: Difference

@@ -27,7 +27,7 @@ CRITERIA = {
 }
 """The criteria of early stopping in Table J.1, in words."""
 OVERFITTED = 1.05
-"""A run overfits if its test NLL ends at this multiple of its minimum or above."""
+"""A run overfits if its last test NLL is at least this multiple of its lowest."""
 EARLY = 150 / 350
 """The share of the epochs before the learning rate first falls; section 4 calls this
 time "initially".
@@ -66,7 +66,7 @@ def stopped_at_any_epoch(metric: Metric, criterion: str) -> Derived:
 def _at_epochs(
     metric: Metric, epochs: pd.Series[float], runs: Runs, chosen: pd.DataFrame
 ) -> pd.Series[float]:
-    """The metric of each run at its own epoch."""
+    """The metric of each run at the epoch that `epochs` gives for the run."""
 
     def value(values: pd.DataFrame, _: pd.DataFrame) -> pd.Series[float]:
         at = values["run"].map(epochs)
@@ -140,7 +140,10 @@ def _overfitted(best: pd.DataFrame, last: pd.DataFrame) -> pd.Series[bool]:
 def _mean_of_first_epochs(
     values: pd.DataFrame, chosen: pd.DataFrame
 ) -> pd.Series[float]:
-    """The mean over the epochs before the learning rate first falls, at least one."""
+    """The mean over the epochs before the learning rate first falls.
+
+    The first epoch always counts.
+    """
     last = values["run"].map(chosen["epochs_done"])
     early = values[values["epoch"] <= (EARLY * last).clip(lower=1)]
     return early.groupby("run")["value"].mean()
@@ -170,7 +173,10 @@ HALF_RISE_OF_WRONG = Derived("nats", _half_rise_of_wrong)
 
 
 def _log_gradient_norm(runs: Runs, chosen: pd.DataFrame) -> pd.Series[float]:
-    """The mean log gradient norm over samples and all recorded epochs but the first."""
+    """The logarithm of the gradient norm, as a mean over samples and epochs.
+
+    All recorded epochs except the first have equal weight.
+    """
     bins = runs.tables["gradient_norms"]
     bins = bins[bins["run"].isin(chosen.index[~is_lost(chosen)])]
     bins = bins[bins["epoch"] > bins.groupby("run")["epoch"].transform("min")]

@@ -1,8 +1,8 @@
 """Figures of training and of the theory: 1 to 3, A.1, B.1, C.1, C.2 and I.1.
 
 Figures of training show the first experiment with the main recipe. Lines are means over
-seeds, and bands one standard deviation. Diverged runs are left out; if all diverged,
-there is no figure.
+seeds, and bands show one standard deviation. Diverged runs are left out; if all runs
+diverged, the figure is None.
 """
 
 from __future__ import annotations
@@ -58,9 +58,10 @@ COLOURS: Mapping[str, Any] = defaultdict(
         "FLSD-53": "#a3329a",
     },
 )
-"""The colour of a loss, by its label: a hue per family, darker for a larger gamma.
+"""The colour of each loss, by label.
 
-Losses that the paper does not have are grey.
+Each family of losses has its own hue; a larger gamma is darker. Losses that the paper
+does not have are grey.
 """
 GAMMAS_3A = (1, 2, 3, 5, 7, 8, 9)
 """The gammas of Figure 3(a), read from the authors' plot; the text names none."""
@@ -68,9 +69,9 @@ CONFIDENT = 0.9
 """Appendix C: cross-entropy errs "almost always with greater than 90% confidence"."""
 _CROSS_ENTROPY: Mapping[str, Where] = {"CE": CE}
 _RARE = 0.001
-"""A bin with a smaller share of the samples does not widen the axis."""
+"""A bin with at most this share of the samples does not widen the axis."""
 _REST = 0.005
-"""A diagram counts as one bar if less than this share of samples is outside the last
+"""A diagram counts as one bar if at most this share of the samples is outside the last
 bin.
 """
 _POINTS = 201
@@ -101,7 +102,10 @@ def of_runs(table: pd.DataFrame, chosen: pd.DataFrame) -> pd.DataFrame:
 def curves_of(
     runs: Runs, losses: Mapping[str, Where], *metrics: str, split: str, among: Where
 ) -> pd.DataFrame:
-    """The values of the finished runs with one of `losses`: a row per run and epoch."""
+    """The `metrics` on `split` of the finished runs with one of `losses`.
+
+    There is one row per run and epoch.
+    """
     table = runs.wide(*metrics, split=split)
     return of_runs(table, finished(runs, losses, among))
 
@@ -113,12 +117,15 @@ def first_experiment(runs: Runs) -> str:
 
 
 def in_first_experiment(runs: Runs) -> Where:
-    """The runs of the experiment that the figures of training show."""
+    """A predicate that selects the runs that the figures of training show."""
     return where(task="classification", experiment=first_experiment(runs))
 
 
 def curves(axes: Axes, rows: pd.DataFrame, column: str, **labels: Any) -> None:
-    """Draw the means of each loss over the epochs, with bands."""
+    """Draw the mean of `column` over epochs for each loss, with a band.
+
+    `labels` are the settings of the panel, such as its title.
+    """
     for arm, band in rows.groupby("arm", sort=False):
         figures.over_epochs(axes, band, column, color=COLOURS[str(arm)], label=str(arm))
     axes.set(xlabel="epoch", **labels)
@@ -246,7 +253,7 @@ def figure_3a() -> Figure:
 def figure_3bcd(runs: Runs) -> Figure | None:
     """Draw histograms of the last layer's gradient norm over training samples.
 
-    There is one panel per epoch, which pools the seeds.
+    There is one panel per recorded epoch. Each panel pools the seeds.
     """
     shown = finished(runs, CURVE_LOSSES, in_first_experiment(runs))
     table = of_runs(runs.tables["gradient_norms"], shown)
@@ -297,8 +304,9 @@ def figure_a1(runs: Runs) -> Figure | None:
     """Draw the first seed's reliability on training data at a few epochs, in 25 bins.
 
     The row below shows the share of samples in each bin. If the last bin of an epoch
-    holds all but `_REST` of the samples, the epoch is a single bar. Such an epoch is
-    named above the panels, and drawn only if there are no others.
+    holds all but `_REST` of the samples, its diagram would be a single bar. Such an
+    epoch is only named above the panels. If all epochs are like this, the first one is
+    drawn.
     """
     shown = finished(runs, _CROSS_ENTROPY, in_first_experiment(runs))
     table = of_runs(runs.tables["reliability"], shown)
@@ -351,7 +359,10 @@ def _reliability(upper: Axes, lower: Axes, bins: pd.DataFrame) -> None:
 
 
 def _in_the_last_bin(shares: pd.Series[float]) -> str:
-    """Name the epochs that are not drawn, with the share of samples in the last bin."""
+    """Name the epochs that are not drawn, with the share of samples in the last bin.
+
+    For several epochs, this is the smallest share.
+    """
     epochs = [str(epoch) for epoch in shares.index]
     named = epochs[-1]
     if len(epochs) > 1:
@@ -392,9 +403,9 @@ def figure_b1() -> Figure:
 
 @figures.style()
 def figure_c1(runs: Runs) -> Figure | None:
-    """Draw norms of the linear model's logits and weights over training.
+    """Draw norms of the linear model's logits and weights over epochs.
 
-    Lines are means over seeds, and bands one standard deviation.
+    Lines are means over seeds, and bands show one standard deviation.
     """
     rows = of_runs(
         runs.wide("logit_norm", "weight_norm", split="test"), runs.select(LINEAR)
@@ -419,7 +430,7 @@ def figure_c1(runs: Runs) -> Figure | None:
 def figure_c2(runs: Runs) -> Figure | None:
     """Draw the confidence of the linear model's mistakes, and its decision regions.
 
-    Mistakes are pooled over seeds; regions are from seed 0.
+    Mistakes are pooled over seeds; regions are those of seed 0.
     """
     models = runs.select(LINEAR)
     mistakes = of_runs(runs.tables["linear_mistakes"], models)
@@ -499,9 +510,10 @@ def figure_i1(runs: Runs) -> Figure | None:
 def _regions(
     axes: Axes, points: pd.DataFrame, weights: NDArray[np.float64]
 ) -> AxesImage:
-    """Draw the probability of label 1 as colour over the plane, and the points.
+    """Draw the probability of label 1 as colour over the plane, and the test points.
 
-    Lines mark a probability of one half and a confidence of 90 %.
+    Lines mark a probability of one half and a confidence of 90 %. Returns the coloured
+    image, for the colour bar.
     """
     places = points[["x_0", "x_1"]].to_numpy()
     labels = points["label"]

@@ -34,7 +34,7 @@ Pictures = dict[str, NDArray[np.uint8]]
 
 
 def with_panels(runs: Runs, params: Params, pixels: Path) -> tuple[Runs, Pictures]:
-    """Add predictions on the images of Figure H.1, and return the images' pixels, too.
+    """Add the predictions on the images of Figure H.1, and return their pixels as well.
 
     Half of the `focal.evaluation.panels` images are the first test images that all
     losses of the figure classify correctly, and half are the first that all get wrong,
@@ -93,7 +93,12 @@ def _shown_runs(runs: Runs, experiment: str) -> pd.DataFrame:
 def _chosen(
     runs: Runs, rows: pd.DataFrame, trained: dict[Any, Artifact], half: int
 ) -> tuple[list[int], pd.DataFrame]:
-    """Choose images; also return each run's predictions before and after scaling."""
+    """Choose the images of an experiment, and predict them with each trained run.
+
+    Returns:
+        The images' numbers in the test split; and the predictions before and after
+        scaling, one row per run, scaling and image.
+    """
     stored = {run: artifact.tensors(LOGITS) for run, artifact in trained.items()}
     labels = next(iter(stored.values()))["test.labels"]
     right = torch.stack(

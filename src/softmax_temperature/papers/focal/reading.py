@@ -11,7 +11,7 @@ EXPERIMENTS = {
     "source of their word vectors: learned with the rest, or read from a file, with "
     "the share of the vocabulary that it covers. The paper uses GloVe's.",
 }
-"""What a column of the table of experiments means, by column."""
+"""The meaning of columns in the table of experiments, by column."""
 
 
 def of_table_1(*, is_printed: bool, is_empty: bool) -> dict[str, bool]:

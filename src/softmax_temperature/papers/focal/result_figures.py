@@ -2,10 +2,10 @@
 
 The ROC curves of Table 3 are one of our own figures.
 
-Bars, points and curves are means over seeds. Error bars of points and bands are one
-standard deviation. Crosses are the printed values. `written` holds the tables of the
-results, by file name. A figure is None if an experiment has no data for it or all its
-runs diverged.
+Bars, points and curves are means over seeds. Bands, and the error bars of points, show
+one standard deviation. Crosses are the printed values. The parameter `written` holds
+the study's tables, by file name. A figure is None if the experiment has no data for it,
+or if all runs of the experiment diverged.
 """
 
 from __future__ import annotations
@@ -58,7 +58,10 @@ NOISE_FLOOR = "noise_floor"
 GUESSING = 1.1
 """A run guesses if its accuracy is below this multiple of guessing's accuracy."""
 IMAGES = 4
-"""The number of right and of wrong images, as in the paper."""
+"""The number of images that all losses get right, and of those that all get wrong.
+
+The paper shows the same numbers.
+"""
 _FAINT = 0.45
 _FLOOR = figures.HUES[3]
 _LINE = "0.3"
@@ -81,7 +84,10 @@ _TRANSLATION_TITLES = {
 def _evaluation(
     runs: Runs, chosen: pd.DataFrame, *metrics: str, scaled: bool
 ) -> pd.DataFrame:
-    """The evaluation of runs `chosen` at the selected epoch, one column per metric."""
+    """The evaluation of the runs `chosen` at their selected epochs.
+
+    There is one row per run and one column per metric.
+    """
     values = {
         name: at_selected_epoch(Metric(name, scaled=scaled)).of(runs, chosen)
         for name in metrics
@@ -96,7 +102,7 @@ def figure_4(runs: Runs, written: Written, experiment: str) -> Figure | None:
     An interval comes from resampling the test samples of one run, and its ends are
     averaged over seeds. It does not include the spread over seeds, which the dots show.
 
-    G.1 to G.4 show the same for other experiments.
+    Figures G.1 to G.4 show the same metrics for other experiments.
     """
     chosen = finished(runs, TABLE_1_LOSSES, MAIN & where(experiment=experiment))
     if chosen.empty:
@@ -213,13 +219,13 @@ def calibration_summary(runs: Runs, written: Written) -> Figure | None:
 
 
 def any_printed(runs: Runs, written: Written) -> bool:
-    """Whether the paper prints an ECE of a shown experiment."""
+    """Whether the paper prints an ECE for any shown experiment."""
     names = shown_experiments(runs)
     return bool(names) and any(map(_printed_errors(written).get, names))
 
 
 def any_guesses(runs: Runs) -> bool:
-    """Whether a run of the main recipe never learned, so that its ECE says nothing."""
+    """Whether any run of the main recipe never learned; its ECE says nothing."""
     return bool(_evaluations(runs)["guesses"].any())
 
 
@@ -242,7 +248,11 @@ def _ece_of_each(
 
 
 def _evaluations(runs: Runs) -> pd.DataFrame:
-    """The evaluations of the main recipe before and after scaling, one row each."""
+    """The evaluations of the main recipe's finished runs.
+
+    Each run has one row before scaling and one after. The column `guesses` says whether
+    the run never learned.
+    """
     main = runs.select(MAIN & where(diverged=False))
     metrics = ("accuracy", "ece", NOISE_FLOOR, "temperature")
     parts = [
@@ -255,7 +265,10 @@ def _evaluations(runs: Runs) -> pd.DataFrame:
 
 
 def _printed_errors(written: Written) -> dict[Any, dict[Any, float]]:
-    """The printed ECE of each loss, by experiment and metric."""
+    """The values that Tables 1 and F.3 print for our experiments.
+
+    The result maps each experiment to its values by metric and loss.
+    """
     rows = pd.concat([written["table_1"], written["table_f3"]])
     rows = rows.dropna(subset=["task", "published"])
     rows = rows.drop_duplicates(["task", "method", "metric"])
@@ -290,6 +303,8 @@ def _errors(
 def _temperatures(axes: Axes, rows: pd.DataFrame, arms: Sequence[str]) -> None:
     """Write each loss's temperature at the right of its row.
 
+    If no run with the loss learned, write "guesses" or "diverged" instead.
+
     Args:
         axes: The panel.
         rows: The evaluations after scaling.
@@ -317,7 +332,10 @@ def _temperatures(axes: Axes, rows: pd.DataFrame, arms: Sequence[str]) -> None:
 
 @figures.style()
 def figure_shift(runs: Runs, written: Written, experiment: str) -> Figure | None:
-    """Draw a figure of ours: error and ECE on other images of the same classes."""
+    """Draw a figure of ours: error and ECE on other images of the same classes.
+
+    Squares show the error on the test images of the data set itself.
+    """
     sets = shifted_sets(runs, MAIN & where(experiment=experiment))
     if not sets:
         return None
@@ -363,7 +381,7 @@ def figure_h1(runs: Runs, pixels: Path, experiment: str) -> Figure | None:
     scaling.
 
     Images that all losses classify correctly come first, and images that all get wrong
-    last. The file of pixels has the images in the order of the table `panels`.
+    last. The file `pixels` has the images in the order of the table `panels`.
     """
     shown = finished(runs, QUALITATIVE_LOSSES, MAIN & where(experiment=experiment))
     rows = of_runs(runs.tables["panels"], shown)
@@ -475,12 +493,12 @@ def _areas(axes: Axes, areas: Any) -> None:
 
 @figures.style()
 def figure_k1(runs: Runs) -> Figure | None:
-    """Draw test BLEU beside validation ECE over temperatures, a row per loss.
+    """Draw test BLEU and validation ECE over temperatures, in one row per loss.
 
     Lines are means over seeds; dots are single seeds.
 
-    The larger marks show where the mean has the highest BLEU and the lowest ECE; the
-    vertical line is at temperature 1. The axis of BLEU need not begin at 0.
+    A larger mark shows the highest mean BLEU or the lowest mean ECE. The vertical line
+    is at temperature 1. The axis of BLEU need not begin at 0.
     """
     models = finished(runs, TRANSLATION_LOSSES, TRANSLATION)
     curves = of_runs(runs.tables["translation_curves"], models)
@@ -520,7 +538,10 @@ def figure_k1(runs: Runs) -> Figure | None:
 
 
 def _bar(axes: Axes, x: float, runs: pd.DataFrame, metric: str, **look: Any) -> None:
-    """Draw the mean over `runs` as a bar, with its interval, noise floor and seeds."""
+    """Draw the mean over `runs` as a bar, with its interval and a dot per seed.
+
+    For ECE, also draw the noise floor.
+    """
     values = PERCENT * runs[[metric, f"{metric}_low", f"{metric}_high"]]
     mean, low, high = values.mean()
     axes.bar(x, mean, 0.38, **look)

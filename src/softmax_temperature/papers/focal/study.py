@@ -1,8 +1,9 @@
-"""The runs of the focal paper, and its losses as predicates on their factors.
+"""The runs of the focal paper, and predicates that select the runs with each loss.
 
 A run trains a network on a data set with a loss. An experiment is a data set with a
-network and a recipe; a variant of an experiment changes its recipe, for the ablation.
-For appendix C the network is a linear model, for appendix K a translation model.
+network and a recipe. For the ablation, variants repeat an experiment with a changed
+recipe. The network is a linear model in appendix C, and a translation model in appendix
+K.
 """
 
 from __future__ import annotations
@@ -42,20 +43,25 @@ MEASURED_TABLES = (
     "translation_curves",
     "theory_checks",
 )
-"""The measured tables that are not values per epoch, files below `tables/`.
+"""The names of the measured tables; each is a file below `tables/`.
 
-`tables.TABLES` are computed from the runs, while the measured tables are gathered from
-the cells. All except the last have a column `run`.
+They hold the measurements that are not one value per run and epoch. They are gathered
+from the cells, while the tables in `tables.TABLES` are computed from the runs. Each
+measured table except the last has a column `run`, and one row per run and per:
 
-differences: scaling × metric: arm minus cross-entropy on the same test samples.
-roc: ood (the other data set) × scaling × point of the curve.
-gradient_norms: epoch × bin: norms of the last layer's gradient, of training samples.
-reliability: epoch × bin (25) of training samples.
-panels: scaling × image (its number in the test split); the pixels are in
-    `panels.safetensors`, by experiment, in the shape (images, height, width, channels).
-linear_mistakes: the confidence of each misclassified test point.
-linear_points: the test points of seed 0, the same for all losses.
-translation_curves: temperature: test BLEU and validation ECE.
+differences: scaling and metric. The row has the value with the run's loss minus the
+    value with cross-entropy, on the same test samples.
+roc: scaling, out-of-distribution set (`ood`) and point of the ROC curve.
+gradient_norms: epoch and bin. The row counts the training samples for which the norm of
+    the last layer's gradient is in the bin.
+reliability: epoch and confidence bin, one of 25, over training samples.
+panels: scaling and image. `image` is the image's number in the test split. The pixels
+    are in `panels.safetensors`: for each experiment an array of the shape (images,
+    height, width, channels).
+linear_mistakes: misclassified test point. The row has the confidence.
+linear_points: test point. Only cross-entropy's run with seed 0 has rows, because the
+    points are the same for all losses.
+translation_curves: temperature. The row has test BLEU and validation ECE.
 theory_checks: see `losses.propositions.theory_checks`.
 """
 
@@ -70,13 +76,19 @@ DATA = (
     "wmt14_en_de",
     "multi30k",
 )
-"""The paper's data sets; a part of one, such as "cifar10-5000", also counts."""
+"""The data sets that count as the paper's: its own, and the one in place of WMT14.
+
+A part of one of these data sets, such as "cifar10-5000", also counts.
+"""
 OUTLIERS = ("svhn", "gaussian-noise")
-"""The paper's out-of-distribution sets; the second is a corruption of CIFAR-10-C."""
+"""The paper's out-of-distribution sets; the second is one of CIFAR-10-C's corruptions.
+"""
 SPLITS = ("train", "validation", "test")
 """The splits of an experiment's data set."""
 EXPERIMENT = ("experiment",)
-"""The factor that defines a task in claims: a data set with a network and a recipe.
+"""The factor that defines a task in claims.
+
+An experiment is a data set with a network and a recipe.
 """
 EVALUATION_CELL = "evaluation_cell"
 """Column: the cell that evaluated the run; the cell in `cell` trained it."""
@@ -123,38 +135,41 @@ CURVE_LOSSES: Mapping[str, Where] = {
     "FL-2": FL_2,
     "FL-3": FL_3,
 }
-"""The losses that the paper shows during training."""
+"""The losses whose curves during training the paper shows, by label."""
 QUALITATIVE_LOSSES: Mapping[str, Where] = {
     "CE": CE,
     "Brier": BRIER,
     "MMCE": MMCE,
     "FLSD-53": FLSD_53,
 }
-"""The losses of Figure H.1."""
+"""The losses of Figure H.1 by label, in the figure's order."""
 WRITTEN_LABELS = {"MMCE-written": "MMCE"}
-"""The label of a loss as in the text, and the label of the same loss as in the authors'
-code.
+"""Maps the label of a loss as defined in the paper's text to the label of the same loss
+as computed by the authors' code.
 """
 
 
 def any_of(losses: Mapping[str, Where]) -> Where:
-    """The runs with one of `losses`."""
+    """A predicate that selects the runs trained with one of `losses`."""
     together = reduce(or_, losses.values())
     return together.called(", ".join(losses))
 
 
 SHOWN_ORDER = ("CE", "Brier", "MMCE", "LS-0.05", "LS-0.1", *FOCAL_LOSSES)
-"""The labels of losses in the order of figures: families together."""
+"""The labels of the losses in the order of the figures, grouped by family."""
 
 
 def in_shown_order(labels: Iterable[str]) -> list[str]:
-    """Sort `labels` of losses in the order of the figures; other labels come last."""
+    """Sort the labels of losses as in `SHOWN_ORDER`; all other labels come last."""
     places = {label: place for place, label in enumerate(SHOWN_ORDER)}
     return sorted(labels, key=lambda label: places.get(label, len(places)))
 
 
 OTHER_LOSSES = ~(any_of(TABLE_1_LOSSES) | any_of(FOCAL_LOSSES) | MMCE_WRITTEN)
-"""The losses that the paper's tables do not have: LS-0.1, and a user's own losses."""
+"""Selects the runs whose loss is in none of the paper's tables.
+
+Such losses are LS-0.1 and a user's own losses.
+"""
 TABLE_1_AND_OTHERS = any_of(TABLE_1_LOSSES) | OTHER_LOSSES
 
 # Roles. -------------------------------------------------------------------------------
@@ -168,8 +183,8 @@ LINEAR = where(task="linear").called("the linear model")
 TRANSLATION = where(task="translation", diverged=False).called("translation")
 
 # For translation the paper names the losses without giving gamma or the smoothing;
-# these values are also missing from our copy of appendix K. They come from profile
-# `defaults`.
+# these values are also missing from our copy of appendix K. The values here are those
+# of profile `defaults`.
 TRANSLATION_LOSSES: Mapping[str, Where] = {"CE": CE, "LS": LS_01, "FL": FL_1}
 _TRANSLATION_LABELS = {"LS-0.1": "LS", "FL-1": "FL"}
 
@@ -186,30 +201,32 @@ CLASSWISE_ECE = Metric("classwise_ece", label="Classwise-ECE")
 TOP_5 = Metric("top5_accuracy", label="top-5 accuracy")
 NLL_RIGHT = Metric("nll_right", label="nats")
 ENTROPY_WRONG = Metric("entropy_wrong", label="nats")
-"""NLL of the correctly classified test samples, and entropy of the misclassified ones,
-after each epoch.
+"""`NLL_RIGHT` is the NLL of the correctly classified test samples, and `ENTROPY_WRONG`
+the entropy of the predictions for the misclassified ones.
 """
 CONFIDENT_SHARE = Metric("confident_share", label="share of predictions")
 CONFIDENT_ACCURACY = Metric("confident_accuracy")
 AUROC = Metric("auroc", epochs=at_epoch("selected_epoch"), label="AUROC")
 TEMPERATURE = Metric("temperature", scaled=True)
 ECE_BY_NLL = Metric("ece_by_nll", scaled=True, label="ECE")
-"""The metric at the temperature of lowest validation NLL."""
+"""The ECE at the temperature with the lowest validation NLL."""
 WEIGHT_NORM = Metric("weight_norm", label="weight norm")
 FEATURE_NORM = Metric("feature_norm", split="train", label="norms")
 GRID = 0.1
 """The step of the grid of temperatures."""
 BEST_TEMPERATURE = "best_temperature"
-"""Column: the temperature of lowest validation ECE, of a translation model."""
+"""Column: the temperature at which a translation model has the lowest validation ECE.
+"""
 TEMPERATURES_APART = "temperatures_apart"
-"""Column: the distance between the temperatures of highest test BLEU and lowest
-validation ECE, of a translation model.
+"""Column: the distance between two temperatures of a translation model.
+
+One has the highest test BLEU, the other the lowest validation ECE.
 """
 
 
 def after_scaling(metric: Metric) -> Metric:
-    """Take `metric` at the temperature of lowest validation ECE."""
-    # Section 5 reports temperatures by this criterion.
+    """Take `metric` at the temperature with the lowest validation ECE."""
+    # Section 5 reports the temperatures that this criterion chooses.
     return replace(metric, scaled=True)
 
 
@@ -221,9 +238,10 @@ def at_selected_epoch(metric: Metric) -> Metric:
 def read(folder: Path) -> Runs:
     """The runs in `results/<study>/focal`, with derived columns.
 
-    The columns are `own` (the paper has the data), `is_printed` (the paper has numbers
-    for the experiment), the label `arm`, `evaluation_cell`, and for translation
-    `best_temperature` and `temperatures_apart`.
+    The columns are `own` (whether the paper uses the data set), `is_printed` (whether
+    the paper prints numbers for the experiment), `arm` (the label of the loss) and
+    `evaluation_cell`. Translation models also have `best_temperature` and
+    `temperatures_apart`.
     """
     return tidied(read_runs(folder, MEASURED_TABLES))
 
@@ -233,7 +251,7 @@ def tidied(runs: Runs) -> Runs:
     table = runs.table
     texts = ["variant", "variant_of", "printed_dataset", "printed_network"]
     texts += ["differs", "embeddings", "noise", "mmce_form", "milestones", "options"]
-    # A study with only linear models lacks the columns of facts about classifiers.
+    # A study with only linear models lacks the columns that describe classifiers.
     counts = [f"{split}_images" for split in SPLITS]
     names = ["classes", "parameters", "selected_epoch", *counts, *texts]
     table = table.reindex(columns=list(dict.fromkeys([*table, *names])))
@@ -265,7 +283,7 @@ def _temperatures_apart(runs: Runs) -> pd.Series[float]:
 
 
 def arm_label(run: Mapping[str, Any] | pd.Series[Any]) -> str:
-    """The paper's name for a loss, from its factors: "FLSD-53", "MMCE-written"."""
+    """The label of the loss of `run`, such as "FLSD-53" or "MMCE-written"."""
     label = loss_label(run)
     if run["loss"] == "mmce":
         if run["mmce_form"] == "written":
@@ -280,7 +298,7 @@ def arm_label(run: Mapping[str, Any] | pd.Series[Any]) -> str:
 
 
 def plain(value: Any) -> str | None:
-    """A gamma as text without trailing zeros: "3", "53" or "0.5"; None if missing."""
+    """Write a gamma without trailing zeros: "3", "53" or "0.5"; None if missing."""
     if pd.isna(value):
         return None
     try:
@@ -290,12 +308,15 @@ def plain(value: Any) -> str | None:
 
 
 def outlier_sets(runs: Runs, among: Where = ALL) -> list[str]:
-    """Sorted names of the out-of-distribution sets on which some runs have scores."""
+    """The out-of-distribution sets on which any run in `among` was scored, sorted."""
     return _other_sets(runs, AUROC, among)
 
 
 def shifted_sets(runs: Runs, among: Where = ALL) -> list[str]:
-    """Sorted names of other sets with the same classes on which runs were evaluated."""
+    """The shifted sets on which any run in `among` was evaluated, sorted.
+
+    A shifted set is another data set with the same classes as the run's own.
+    """
     return _other_sets(runs, ECE, among)
 
 
@@ -308,8 +329,8 @@ def _other_sets(runs: Runs, metric: Metric, among: Where) -> list[str]:
 def placeholders(runs: Runs) -> list[str]:
     """The experiments that a translation study trains only to fill its tables.
 
-    These experiments have only one loss, so they compare nothing, and readers do not
-    see them.
+    Such an experiment has only one loss, so it has nothing to compare. Readers do not
+    see it.
     """
     main = runs.select(MAIN)
     if runs.select(TRANSLATION).empty or main.empty:
@@ -319,14 +340,17 @@ def placeholders(runs: Runs) -> list[str]:
 
 
 def shown_experiments(runs: Runs) -> list[str]:
-    """The experiments with the main recipe, without placeholders, in their order."""
+    """The experiments with the main recipe, in the order of the runs.
+
+    `placeholders` are left out.
+    """
     names = runs.select(MAIN)["experiment"].unique()
     hidden = placeholders(runs)
     return [str(name) for name in names if name not in hidden]
 
 
 def experiments(runs: Runs) -> pd.DataFrame:
-    """One row per experiment with the main recipe, for readers; see `placeholders`."""
+    """The table of experiments for readers, with one row per shown experiment."""
     columns = [
         "experiment",
         "dataset",
@@ -348,7 +372,10 @@ def experiments(runs: Runs) -> pd.DataFrame:
 
 
 def translations(runs: Runs) -> pd.DataFrame:
-    """One row per experiment of translation, for readers: data, network and sizes."""
+    """The table of translation experiments for readers.
+
+    A row has the data set, network, sizes, losses and number of seeds.
+    """
     rows = runs.select(where(task="translation"))
     columns = ["dataset", "network", "train_pairs", "test_pairs", "epochs"]
     known = [name for name in columns if name in rows]
@@ -361,7 +388,7 @@ def translations(runs: Runs) -> pd.DataFrame:
 
 
 def title(runs: Runs, experiment: str) -> str:
-    """The data set, network and variant of an experiment, in words."""
+    """The data set, network and variant of `experiment`, in words."""
     row = runs.select(where(experiment=experiment)).iloc[0]
     parts = [dataset_label(row["dataset"]), network_label(row["network"])]
     if pd.notna(row["variant"]):

@@ -1,4 +1,4 @@
-"""The tables of the focal paper, with our and the printed values, and tables of ours.
+"""The tables of the focal paper, with our values and the printed ones, and our own.
 
 The tables are long, with one row per data set, network, loss and metric; `layout.wide`
 arranges them as in the paper.
@@ -71,15 +71,15 @@ from softmax_temperature.papers.shared.tables import (
 )
 
 AFTER = "_after_scaling"
-"""Suffix of a metric at the temperature of lowest validation ECE."""
+"""Suffix of a metric at the temperature with the lowest validation ECE."""
 _COUNTS = ["seeds", "diverged_seeds"]
 _COLUMNS = [PRINTED, OURS, f"{OURS}_sd", *_COUNTS, DIFFERENCE]
 _REMARKS = ["embeddings", "differs"]
 _VERSUS = " vs "
 _OTHER_SET = "other_set"
-"""Column: the out-of-distribution or shifted set of a number."""
-# Deviation: if CIFAR-10-C is not on disk, we use Gaussian noise of its severity 5 and
-# do not compare it with the printed values.
+"""Column: the out-of-distribution or shifted set on which a number was measured."""
+# Deviation: if CIFAR-10-C is not on disk, we add Gaussian noise of its severity 5 to
+# the test images ourselves, and do not compare these scores with the printed ones.
 _NOISE = "gaussian-noise"
 _NOISE_ARCHIVE = "CIFAR-10-C"
 _PRINTED_OUTLIERS = {
@@ -92,9 +92,11 @@ _K1_PRINTED = {
     "best test BLEU over temperatures": (_BEST, "bleu"),
     "optimal T (validation)": ("ECE", "temperature"),
 }
-"""The rows of Table K.1 to which the printed numbers belong."""
+"""Maps the name of a printed number to its criterion and metric in our Table K.1."""
 _NEAR_BEST = "near best accuracy"
-"""A criterion of early stopping that considers only accurate epochs."""
+"""Words for a criterion of early stopping that considers only epochs whose validation
+accuracy is near the best.
+"""
 _TEXT_DATASETS = ("20 Newsgroups", "SST Binary")
 
 
@@ -124,20 +126,23 @@ def by_loss(table: pd.DataFrame) -> pd.DataFrame:
 class LossTable(Table):
     """A table of means over seeds by loss, with the printed values.
 
-    Values are fractions, except temperatures and NLL. The error of a single seed is
-    from the bootstrap over its test samples. `differs` says how our experiment differs
-    from the paper's.
+    Values are fractions, except temperatures and NLL. If there is only one seed, its
+    standard error comes from the bootstrap over test samples. The column `differs` says
+    how our experiment differs from the paper's.
 
     Attributes:
         losses: The losses, in the paper's order, by their labels.
-        numbers: The metrics of each run, in the paper's order.
-        title: The printed table or notebook; "" if its values are unknown.
+        numbers: Function that returns the metrics to show for the runs of a study, in
+            the paper's order.
+        title: The title of the printed table or notebook; "" if we do not have its
+            values.
         with_others: Whether to append losses that the paper does not have.
-        by_criterion: Whether the criterion is part of a value's name.
+        by_criterion: Whether the table has values for several criteria of early
+            stopping.
         printed_only: Whether to leave out values that the paper does not print.
-        fewest_classes: Smallest number of classes of a data set to show.
-        is_evaluated: Whether the values come from the evaluation instead of the
-            training.
+        fewest_classes: The smallest number of classes for which a data set is shown.
+        is_evaluated: Whether the values come from the evaluation's cells instead of the
+            training's.
     """
 
     losses: Mapping[str, Where]
@@ -188,14 +193,18 @@ class LossTable(Table):
 
 
 def _missing(runs: Runs, printed: pd.DataFrame) -> list[tuple[str, str]]:
-    """Data set and network of experiments that lack data or printed outlier sets."""
+    """The data set and network of each experiment that lacks data.
+
+    An experiment that lacks an out-of-distribution set is included only if the paper
+    prints values for the set.
+    """
     places = places_without_data(runs, MAIN, _named_missing)
     known = set(printed[["dataset", "network"]].itertuples(index=False, name=None))
     return [place for place in places if _VERSUS not in place[0] or place in known]
 
 
 def _named_missing(rows: pd.DataFrame) -> pd.DataFrame:
-    """Experiments without runs, with the paper's names of data set and network."""
+    """Rename the data sets and networks of experiments without runs, as in `_named`."""
     rows = rows.assign(
         is_printed=rows["printed_dataset"] != "", arm="", value=0.0, noise=""
     )
@@ -209,7 +218,11 @@ def _named_missing(rows: pd.DataFrame) -> pd.DataFrame:
 def in_order(
     rows: pd.DataFrame, keys: Sequence[str], orders: Mapping[str, Sequence[str]]
 ) -> pd.DataFrame:
-    """Sort `rows` by `keys`, each in its order in `orders` or in that of appearance."""
+    """Sort `rows` by `keys`.
+
+    The values of a key are in the order that `orders` gives for it, or else in their
+    order of appearance.
+    """
     ranks = pd.DataFrame(index=rows.index)
     for key in keys:
         order = list(dict.fromkeys(orders.get(key, rows[key])))
@@ -220,8 +233,8 @@ def in_order(
 def _named(rows: pd.DataFrame) -> pd.DataFrame:
     """Rename data sets and networks to the paper's names, where the paper has them.
 
-    An out-of-distribution or shifted set is part of the data set's name; experiments
-    without scores on it are left out.
+    An out-of-distribution or shifted set becomes part of the data set's name. If an
+    experiment has no scores on such a set, the set's rows are left out.
     """
     if _OTHER_SET in rows:
         scored = rows.groupby(["experiment", _OTHER_SET])["value"].transform("count")
@@ -266,9 +279,9 @@ def _differs(run: pd.Series[Any]) -> str:
 
 
 def printed_numbers(title: str) -> pd.DataFrame:
-    """The printed values of a table, in our units.
+    """The printed values of the table `title`, in our units.
 
-    The paper also prints BLEU in percent.
+    Printed BLEU counts as percent, too.
     """
     rows = published(SLUG, title).rename(columns={"model": "network"})
     is_percent = (rows["unit"] == "percent") | rows["metric"].str.contains("BLEU")
@@ -277,7 +290,7 @@ def printed_numbers(title: str) -> pd.DataFrame:
 
 
 def profiles_of(dataset: str, network: str) -> tuple[str, ...]:
-    """The profiles that declare `dataset` with `network`, given the paper's names."""
+    """The profiles that train `network` on `dataset`, both named as in the paper."""
     if dataset in _TEXT_DATASETS:
         return ("text", "paper")
     is_cifar10 = dataset.partition(" vs ")[0] == "CIFAR-10"
@@ -293,7 +306,7 @@ def number(name: str, metric: Metric, **about: str) -> Number:
 
 
 def scaled(name: str, metric: Metric, **about: str) -> Number:
-    """The metric `metric` at the temperature of lowest validation ECE."""
+    """The metric `metric` at the temperature with the lowest validation ECE."""
     return number(f"{name}{AFTER}", after_scaling(metric), **about)
 
 
@@ -339,9 +352,9 @@ def _on_shifted_sets(runs: Runs) -> list[Number]:
 
 
 def _stopped_early(_: Runs) -> list[Number]:
-    """Metrics with early stopping among all epochs, then among the accurate epochs.
+    """The metrics with early stopping among all epochs, then among accurate epochs.
 
-    Stopping by accuracy chooses the same epoch in both cases.
+    Stopping by accuracy appears once, because it chooses the same epoch in both cases.
     """
     numbers = []
     for criterion in CRITERIA:
@@ -383,7 +396,7 @@ _RELEASED = [
 
 
 def _main_table(name: str, *numbers: Number, **about: Any) -> LossTable:
-    """A table of Table 1's losses, then of the losses that the paper does not have."""
+    """A table with the losses of Table 1 first, then those that the paper lacks."""
     return LossTable(
         name=name,
         losses=TABLE_1_LOSSES,
@@ -399,7 +412,7 @@ def _focal_table(name: str, *numbers: Number) -> LossTable:
 
 
 def translation_scores(runs: Runs) -> pd.DataFrame:
-    """Table K.1 with the values printed in the text."""
+    """Table K.1, with the values that the paper prints in the text of appendix K."""
     names = ["dataset", "network", "criterion", "method", METRIC]
     keys = ["task", *names]
     printed = printed_numbers(_K1_TITLE)
@@ -514,9 +527,9 @@ TABLES: tuple[Table, ...] = (
         numbers=_always(*_CONFIDENT),
     ),
     # Deviation: our Table J.1 shows FLSD-53, the method that the paper proposes,
-    # because the paper does not say which focal loss it shows. Its criteria choose
-    # among all epochs, and in a short run they may choose an untrained network; so we
-    # also show each criterion among the epochs near the best.
+    # because the paper does not say which focal loss it shows. The paper's criteria
+    # choose among all epochs, and in a short run they may choose an untrained network;
+    # so we also show each criterion among the epochs with near the best accuracy.
     LossTable(
         name="table_j1",
         losses={"CE": CE, "FLSD-53": FLSD_53},
@@ -524,8 +537,8 @@ TABLES: tuple[Table, ...] = (
         by_criterion=True,
         is_evaluated=False,
     ),
-    # The authors' released weights, as evaluated in their own notebooks, with more
-    # digits than the tables.
+    # The authors' notebooks evaluate their released weights, and print more digits than
+    # the paper's tables.
     LossTable(
         name="released",
         losses={"CE": CE},
@@ -540,7 +553,8 @@ TABLES: tuple[Table, ...] = (
         title="notebook evaluate_single_model_ood.ipynb",
         printed_only=True,
     ),
-    # A table of ours: test images of another data set with the same classes.
+    # This table is our own: it shows test images of another data set with the same
+    # classes.
     LossTable(
         name="table_shift",
         losses=TABLE_1_LOSSES,
