@@ -79,11 +79,11 @@ LINKED = (*_HEADINGS.values(), "seeds")
 def table(runs: Runs, *, role: str) -> pd.DataFrame:
     """Test accuracy with and without Cooling for every change.
 
-    Accuracies are means over the last epochs.
+    The accuracy of a run is its mean over the last epochs.
 
     The main recipe comes first, with an empty change. Means are over the seeds that
-    finished on both sides or, if there are none, over the seeds that finished on each
-    side.
+    finished both with and without Cooling. If there are no such seeds, each mean is
+    over the seeds that finished on its own side.
     """
     pairs = _pairs(_compared(runs, role))
     keys = [*_CHANGED, "compared_with"]
@@ -124,7 +124,11 @@ def _all_cells(texts: pd.Series[str]) -> str:
 
 
 def _compared(runs: Runs, role: str) -> pd.DataFrame:
-    """The main recipe's runs on the changed runs' tasks and modes, then the latter."""
+    """The runs with `role`, preceded by the main recipe's runs to compare them with.
+
+    The main recipe's runs are those on the same data set and network, with the same
+    schedule, and with the same Cooling or none.
+    """
     changed = runs.select(where(role=role))
     main = runs.select(EVERY_MAIN_RUN).drop_duplicates(
         ["dataset", "network", "schedule", "mode", "factor", "max_temperature", "seed"]
@@ -145,10 +149,10 @@ def _compared(runs: Runs, role: str) -> pd.DataFrame:
 
 
 def _pairs(rows: pd.DataFrame) -> pd.DataFrame:
-    """One row per run with Cooling, with the runs that it is compared with.
+    """One row per run with Cooling, beside the runs that it is compared with.
 
-    Columns of the run without Cooling end in `_without`, columns of the run with the
-    same Cooling and the main recipe in `_unchanged`.
+    The columns of the run without Cooling end in `_without`. The columns of the main
+    recipe's run with the same Cooling end in `_unchanged`.
     """
     without = rows[rows["mode"] == "none"]
     cooled = _with_reference(rows[rows["mode"] != "none"], without)
@@ -175,8 +179,8 @@ def _pairs(rows: pd.DataFrame) -> pd.DataFrame:
 def _with_reference(cooled: pd.DataFrame, without: pd.DataFrame) -> pd.DataFrame:
     """Add the column `compared_with`, the experiment without Cooling to compare with.
 
-    It is the run's own experiment if that experiment also trains without Cooling,
-    otherwise the main recipe's experiment, and "" if neither exists.
+    The reference is the run's own experiment if that experiment also trains without
+    Cooling, otherwise the main recipe's experiment. It is "" if neither exists.
     """
     own = without[["experiment", *_PLACE]].drop_duplicates()
     own = own.assign(compared_with=own["experiment"])

@@ -1,6 +1,7 @@
-"""The change that an ablation makes, in words, from the factors that differ.
+"""The change that an ablation makes, in words.
 
-The words do not come from a profile, so they cannot contradict the run.
+The words come from the factors in which runs differ, not from a profile, so they cannot
+contradict the runs.
 """
 
 from __future__ import annotations
@@ -23,9 +24,8 @@ ROLES = ("ablation", "ours")
 def changes(table: pd.DataFrame, main: pd.DataFrame) -> list[str]:
     """The change that each run in `table` makes; "" for a run of the main recipe.
 
-    A run without Cooling may itself differ in nothing from the main recipe. In an
-    experiment that changes only Cooling, such a run takes its label from another run of
-    the experiment.
+    In an experiment that changes only Cooling, a run without Cooling does not differ
+    from the main recipe. Such a run takes its label from another run of the experiment.
 
     Args:
         table: The runs.
@@ -45,16 +45,16 @@ def changes(table: pd.DataFrame, main: pd.DataFrame) -> list[str]:
 
 
 def _main_of(run: pd.Series[Any], main: pd.DataFrame) -> pd.DataFrame:
-    """The main runs on the data set and network of `run`, or else on its data set."""
+    """The main runs on the data set and network of `run`; if none, on its data set."""
     on_data: pd.DataFrame = main[main["dataset"] == run["dataset"]]
     same: pd.DataFrame = on_data[on_data["network"] == run["network"]]
     return on_data if same.empty else same
 
 
 def change(run: pd.Series[Any], main: pd.DataFrame) -> str:
-    """The words for the change by which `run` differs from the main runs of its task.
+    """The words for the differences between `run` and the main runs of its task.
 
-    The change is to the recipe or, if the recipe is the same, to Cooling.
+    If the recipe differs, they are about the recipe, otherwise about Cooling.
     """
     if main.empty:
         return "no main recipe to compare with"

@@ -1,8 +1,8 @@
 """The sentences of the Cooling paper, as claims.
 
-A run that diverged or got stuck counts with the accuracy of guessing. Runs are compared
-in pairs that share data set, network, schedule and seed, and start from the same
-weights.
+In comparisons of accuracy, a run that diverged or got stuck counts as if it guessed.
+Runs are compared in pairs that share data set, network, schedule and seed, and start
+from the same weights.
 """
 
 import pandas as pd
@@ -74,7 +74,8 @@ from softmax_temperature.papers.shared.statistics import OverTasks, Task
 NEGLIGIBLE = 0.01
 """A difference in accuracy below one point counts as none."""
 LEAST = 0.001
-"""The smallest gain in segmentation that counts: two seeds may agree on a gain near 0.
+"""A gain in segmentation counts only above this share, because two seeds may agree on a
+gain near 0.
 """
 CHEAP = 0.019
 """Section 3.1: the time of one Cooling step divided by the time of an epoch."""
@@ -98,17 +99,19 @@ _ABLATIONS = "cooling_ablations"
 _WHOLE_PAPER = "paper"
 """The only profile with ResNet-50 on CIFAR-100."""
 _SMALL = "cooling_cifar10"
-"""The study with half the network's width and 10,000 training images."""
+"""The study with a network of half the paper's width, and 10,000 training images."""
 _N = {_STUDY: 3}
 """The number of seeds, the same as in the paper."""
 _LOOKS_AT_CAMVID = {_SMALL: 3}
-"""The study had two seeds, then four, then ten."""
+"""Three looks: segmentation had two seeds, then four, then ten."""
 _LOOKS_AT_SCHEDULES = {_SMALL: 2}
 """The first look was at runs without a schedule and with the piecewise and cosine
 schedules; the second look added three schedules.
 """
 _LOOKS_AT_DISTRIBUTED = {_SMALL: 3}
-"""The third look added two seeds with the cosine schedule, for this mode alone."""
+"""The third look added two seeds with the cosine schedule, for distributed Cooling
+alone.
+"""
 _MODES_ARE_NO_SEEDS = "modes of one benchmark on two CPU cores, not seeds"
 _STAND_IN = {_SMALL: "CamVid in place of ADE20K"}
 
@@ -127,7 +130,7 @@ def _gain(mode: str, *, among: Where) -> Difference:
 
 
 def _accuracy(first: Where, second: Where, among: Where) -> Difference:
-    """The accuracy of `first` minus that of `second`, over all schedules."""
+    """The accuracy of `first` minus that of `second`, as a mean over schedules."""
     return Difference(
         of=ACCURACY,
         first=first,
@@ -154,7 +157,7 @@ def _of_mode(mode: str, without: float, piecewise: float) -> list[Claim]:
     """The claims from Table 1 about Cooling in `mode`.
 
     Args:
-        mode: The mode.
+        mode: The mode, as in `MODES`.
         without: The printed gain without a schedule.
         piecewise: The printed gain with the piecewise constant schedule.
     """
@@ -356,7 +359,7 @@ def _segmentation(metric: str) -> Difference:
 
 
 def _cost(runs: Runs) -> Measurement:
-    """The time of a Cooling step over the time of an epoch: one part per device."""
+    """The time of one Cooling divided by the time of an epoch, for each device."""
     cost = runs.tables["cost"]
     if cost.empty:
         return not_tested(
@@ -371,7 +374,7 @@ def _cost(runs: Runs) -> Measurement:
 
 
 def _idle(runs: Runs, chosen: pd.DataFrame) -> str:
-    """A note on the number of Cooling steps that found no best temperature."""
+    """A note on the Coolings that found no best temperature, if there are any."""
     rows = runs.measured("at_bound", split="validation")
     at_bound = rows[rows["run"].isin(chosen.index)]["value"]
     if not at_bound.any():

@@ -147,9 +147,9 @@ def _declared_segmentation(params: Params) -> Iterator[DeclaredRun]:
 
 
 def cooling_factors(arm: Arm) -> dict[str, Any]:
-    """The factors of an arm's loss and Cooling.
+    """The factors that describe the loss and the Cooling of `arm`.
 
-    Settings that the mode does not use are empty.
+    Settings that the mode of Cooling does not use are None.
     """
     used: tuple[str, ...] = ()
     if arm.mode != NO_COOLING:
@@ -179,7 +179,10 @@ def recipe_factors(recipe: Recipe) -> dict[str, Any]:
 
 
 def schedule_factor(schedule: Schedule) -> str:
-    """The paper's name for `schedule`, derived from its shape instead of its key."""
+    """The paper's name for `schedule`.
+
+    The name comes from the schedule's settings, not from its key in the parameters.
+    """
     if schedule.name == "constant":
         return "none"
     if schedule.name == "steps":
@@ -209,8 +212,8 @@ def read_run(run: DeclaredRun, artifact: Artifact) -> MeasuredRun:
 def _values(artifact: Artifact, history: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The values of a classifier: history, norms, and the last Cooling of each epoch.
 
-    With a period of one batch there are tens of thousands of Coolings. The last one of
-    each epoch is enough to show the course of the temperature.
+    If Cooling follows each batch, there are tens of thousands of Coolings. The last one
+    of each epoch is enough to show the course of the temperature.
     """
     by_place: dict[tuple[str, int], dict[str, Any]] = {}
 
@@ -257,11 +260,11 @@ def _segmentation_run(record: dict[str, Any]) -> MeasuredRun:
 
 
 def segmentation_pixels(params: Params) -> dict[str, NDArray[np.uint8]]:
-    """The pictures of the first seed to show; empty if they are not on this machine.
+    """The first seed's pictures for the figure; empty if they are not on this machine.
 
     Returns:
-        `images` (panels, height, width, 3), `labels` and, by mode, predictions (panels,
-        height, width).
+        `images`, shape (panels, height, width, 3), uint8; `labels` and, under the name
+        of each mode, the predicted classes, shape (panels, height, width), uint8.
     """
     section = params.cooling.segmentation
     if section is None or not section.panels:
@@ -279,7 +282,7 @@ def segmentation_pixels(params: Params) -> dict[str, NDArray[np.uint8]]:
 
 
 def cost_of_cooling(path: Path = BENCHMARKS) -> pd.DataFrame:
-    """The times that `make bench` measured; empty if it has not run."""
+    """The times that `make bench` measured; empty if there are none at `path`."""
     devices = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     rows = []
     for device, measured in devices.items():

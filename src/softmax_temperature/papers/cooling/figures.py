@@ -3,7 +3,8 @@
 They are Figures 1 and 2, a sweep of learning rates, curves over epochs, and images for
 section 4.4.
 
-Each function takes the runs and returns a figure, or None if it has no runs to show.
+Each public function takes the runs and returns a figure, or None if there are no runs
+to show.
 """
 
 from collections.abc import Callable
@@ -98,8 +99,8 @@ SHOWN = 6
 """The largest number of images to show for section 4.4."""
 _BELOW = "below the scale"
 LONE = 0.2
-"""The scale leaves out the first evaluated epoch if the next one comes more than this
-share of the run later.
+"""The scale leaves out the first evaluated epoch if the next one comes much later: by
+more than this share of the run.
 """
 _SQUARE: Any = {"ls": "none", "marker": "s"}
 # Neighbouring colours in these maps are shades of one hue, so take every second colour
@@ -114,7 +115,8 @@ _CLASSES = np.concatenate(
 def figure_1(runs: Runs) -> Figure | None:
     """Draw test accuracy against the factor of last layer Cooling, without a schedule.
 
-    The vertical scale fits the factors up to 1. The legend shows only marks that occur.
+    The vertical scale fits the accuracies with factors up to 1. The legend shows only
+    marks that occur.
     """
     rows = _with_accuracy(runs, FIGURE_1 & (NO_COOLING | ANY_FACTOR))
     # Sort networks whose baseline was trained for this figure before the others.
@@ -148,8 +150,8 @@ def _by_factor(axes: Axes, rows: pd.DataFrame) -> None:
         axes.axhspan(low, high, color=COLOURS[PLAIN], alpha=0.12, linewidth=0)
     cooled = rows[rows["factor"] <= 1]
     figures.seeds(axes, cooled, "factor", "accuracy", color=COLOURS[LAST])
-    # Factors above 1 do not extend the vertical scale: points below it become
-    # triangles.
+    # Accuracies with factors above 1 do not extend the vertical scale: those below the
+    # scale become triangles at its bottom.
     bottom = axes.get_ylim()[0]
     heated = rows[rows["factor"] > 1]
     values = PERCENT * heated["accuracy"]
@@ -192,7 +194,7 @@ def learning_rates(runs: Runs) -> Figure | None:
 def _with_accuracy(runs: Runs, chosen: Where) -> pd.DataFrame:
     """The runs that `chosen` selects, with the column `accuracy`, empty for lost runs.
 
-    Runs made for this figure precede the runs that it shares with Table 1.
+    Runs that were trained for a figure precede the runs that it shares with Table 1.
     """
     rows = runs.select(chosen).sort_values("role", kind="stable")
     return rows.assign(accuracy=ACCURACY_OF_FINISHED.of(runs, rows))
@@ -205,9 +207,9 @@ def _by_setting(
     draw: Draw,
     entries: list[Line2D],
 ) -> Figure | None:
-    """Draw a panel per data set and network.
+    """Draw one panel per data set and network, each with `draw`.
 
-    Crosses at the bottom mark lost runs, with their number.
+    Crosses at the bottom of a panel mark lost runs, with their number.
     """
     groups = rows.groupby(SETTING, sort=False)
     if len(groups) == 0:
@@ -232,7 +234,10 @@ def _by_setting(
 
 
 def _count_lost(axes: Axes, rows: pd.DataFrame, x: str) -> None:
-    """Add a line of text per mode below a panel, with its number of lost runs."""
+    """Mark lost runs with crosses at the bottom of a panel, one line of them per mode.
+
+    Beside each cross is the number of lost runs.
+    """
     lost = rows.groupby(["mode", x])["lost"]
     counts = lost.agg(["sum", "size"]).query("sum > 0").reset_index()
     modes = [mode for mode in MODES if mode in set(counts["mode"])]
@@ -335,10 +340,11 @@ def _temperatures(axes: Axes, rows: pd.DataFrame, look: Any) -> None:
 
 @figures.style()
 def training_curves(runs: Runs) -> Figure | None:
-    """Draw accuracy over epochs by mode, one row per schedule.
+    """Draw accuracy over epochs by mode, with one row of panels per schedule.
 
     If a study evaluated test images after its first epoch and then not for a long time,
-    the scale covers the later epochs, and a triangle gives the value of the first one.
+    the scale covers the later epochs, and a triangle with a number stands for the first
+    one.
     """
     shown = _shown(runs)
     if shown.empty:
@@ -481,9 +487,9 @@ def _title(rows: pd.DataFrame) -> str:
 
 
 def _label_few_decades(axes: Axes) -> None:
-    """Label several ticks with plain numbers.
+    """Label several ticks of a short logarithmic axis with plain numbers.
 
-    A short logarithmic axis holds too few powers of ten to label.
+    Such an axis has too few powers of ten to label.
     """
     low, high = axes.get_ylim()
     if axes.get_yscale() == "log" and high < 100 * low:
@@ -499,8 +505,8 @@ def segmentation_panel(runs: Runs, pixels: Path) -> Figure | None:
     """Draw images, labels, and the first seed's predictions, one column per image.
 
     Predictions are from networks trained without Cooling and with last-layer Cooling,
-    after the last epoch. Each shows its share of correct pixels. Next to a row is the
-    mean IoU of the same weights on all test images.
+    after the last epoch. Each prediction shows its share of correct pixels. Next to a
+    row of predictions is the mean IoU of the same weights on all test images.
 
     If no network predicts the largest label, we assume that this label marks pixels
     without a class, and draw them black.
@@ -578,7 +584,11 @@ def _show_prediction(
 
 
 def _scored_arms(runs: Runs) -> list[str]:
-    """The names of both arms, each with the mean IoU of its first seed."""
+    """The names of the arms without and with Cooling, each with a mean IoU.
+
+    The mean IoU is that of the first seed. If this seed diverged, the name says so
+    instead.
+    """
     trained = runs.select(SEGMENTATION)
     first = trained[trained["seed"] == trained["seed"].min()]
     scores = at_last_epoch(MEAN_IOU_OF_FINISHED).of(runs, first).dropna()

@@ -1,4 +1,4 @@
-"""The epoch after which a temperature first exceeds its maximum (Figure 2)."""
+"""The epoch after which the temperature of a run first exceeds its limit (Figure 2)."""
 
 from dataclasses import dataclass
 
@@ -25,11 +25,16 @@ _PAIR = [*TASK, SEED]
 
 @dataclass(frozen=True, kw_only=True)
 class EpochsApart(Contrast):
-    """The difference between two sets of runs in the epoch that exceeds the limit.
+    """The difference between the epochs at which two sets of runs exceed the limit.
 
-    If a run never exceeds the limit, the epoch after its last one counts. A pair is
-    left out if neither run exceeds the limit, or if one diverged before the other
-    exceeded it.
+    The first such epoch of each run counts, or the epoch after the run's last one if
+    the run never exceeds the limit. A pair is left out if neither of its runs exceeds
+    the limit, or if one run ended before the other exceeded the limit.
+
+    Attributes:
+        first: The runs whose epoch is the minuend.
+        second: The runs whose epoch is subtracted.
+        among: The runs to use.
     """
 
     first: Where
@@ -73,7 +78,7 @@ class EpochsApart(Contrast):
         )
 
     def _epochs(self, runs: Runs) -> pd.DataFrame:
-        """The crossings of the runs of both sides, with the column `side`."""
+        """The `crossings` of the runs on both sides, with the column `side`."""
         epochs = crossings(runs)
         epochs = epochs[epochs["limit"] > 1]
         chosen = runs.select(self.among)
@@ -92,8 +97,8 @@ def crossings(runs: Runs) -> pd.DataFrame:
     """The epoch in which each run of Figure 2 first exceeds the limit.
 
     Returns:
-        One row per run, with its factors: `crossed`, missing if it never exceeds the
-        limit, and `last`, its last epoch.
+        One row per run, with its factors. `crossed` is the epoch, missing if the run
+        never exceeds the limit; `last` is the run's last epoch, and `limit` its limit.
     """
     rows = growth(runs)
     rows["hot"] = rows["epoch"].where(rows["reached"] > rows["limit"])
@@ -107,17 +112,19 @@ def crossing_pairs(epochs: pd.DataFrame) -> pd.DataFrame:
     """The pairs that show which of their two runs exceeded the limit first.
 
     Args:
-        epochs: Columns of task and seed, `side`, `arm`, `crossed` and `last`.
+        epochs: One row per run, with its task, seed, `side`, `arm`, `crossed` and
+            `last`.
 
     Returns:
-        `difference` in epochs, and `never`, the arm that never crossed or "".
+        One row per pair. `difference` is in epochs, and `never` is the arm that never
+        exceeded the limit, or "".
     """
     table = epochs.set_index([*_PAIR, "side"])
     sides = [FIRST, SECOND]
     crossed = table["crossed"].unstack("side").reindex(columns=sides)
     last = table["last"].unstack("side").reindex(columns=sides)
     arms = table["arm"].unstack("side").reindex(columns=sides)
-    # A run that never exceeded the limit counts as exceeding it in the epoch after its
+    # Count a run that never exceeded the limit as exceeding it in the epoch after its
     # last.
     counted = crossed.fillna(last + 1)
     earliest = crossed.min(axis="columns")

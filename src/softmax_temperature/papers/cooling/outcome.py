@@ -6,10 +6,10 @@ from collections.abc import Sequence
 # Deviation: we call a run diverged if its loss, a logit, a weight, the norm of its
 # gradients or a temperature is no longer finite, or if it collapsed: its last accuracy
 # on training images is less than half of its peak, or its final test NLL is within 2 %
-# of guessing, the logarithm of the number of classes. A run that did not diverge but
-# was never more than 1.5 times as accurate as guessing is called stuck. The paper
-# prints "divergence" as the opposite of "converged" but does not define it (section
-# 4.2, Table 2).
+# of the NLL of guessing, which is the logarithm of the number of classes. We call a run
+# stuck if it did not diverge but was never more than 1.5 times as accurate as guessing.
+# The paper prints "divergence" as the opposite of "converged" but does not define it
+# (section 4.2, Table 2).
 CHANCE = 1.5
 """A network has learned if its accuracy is above this multiple of guessing's."""
 COLLAPSE = 0.5
@@ -25,13 +25,16 @@ def outcome(
     nll: float = math.nan,
     is_finite: bool = True,
 ) -> dict[str, bool]:
-    """Whether a run diverged, and whether it got stuck.
+    """Judge whether a run diverged, and whether it got stuck.
 
     Args:
         accuracies: Accuracy on training images after each epoch; empty if unknown.
         classes: The number of classes.
         nll: NLL on test images after the last epoch, in nats; NaN if unknown.
         is_finite: Whether all values stayed finite.
+
+    Returns:
+        The two answers, under the keys "diverged" and "stuck".
     """
     peak = max(accuracies, default=math.nan)
     collapsed = bool(accuracies) and accuracies[-1] < COLLAPSE * peak
@@ -40,5 +43,5 @@ def outcome(
 
 
 def _guesses(nll: float, classes: int) -> bool:
-    """Whether the NLL is close to the NLL of guessing."""
+    """Whether `nll` is close to the NLL of guessing."""
     return abs(nll / math.log(classes) - 1) <= NEAR_GUESSING

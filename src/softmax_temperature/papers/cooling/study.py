@@ -1,4 +1,4 @@
-"""The runs of the Cooling paper, and its arms as predicates on their factors.
+"""The runs of the Cooling paper, and predicates that select the runs of an arm or role.
 
 A run trains a network on a data set with a schedule, with or without Cooling. The role
 of a run is the table, figure or section of the paper that it belongs to, or "ablation"
@@ -36,21 +36,29 @@ from softmax_temperature.papers.shared.runs import Runs, cell_names, read_runs
 
 SLUG = "cooling"
 MEASURED_TABLES = ("theory_checks", "cost")
-"""The measured tables, files below `tables/`; they belong to no run.
+"""The names of the measured tables; each is a file below `tables/`.
 
-theory_checks: statement × network: predicted, measured, largest_relative_difference.
-cost: device × mode, from benchmarks/results.json: seconds (of one Cooling),
-    epoch_seconds, share (of the two), rounds (that the medians are over), size.
+They belong to no run.
+
+theory_checks: one row per statement and network: see `cooling.theory.theory_checks`.
+cost: one row per device and mode, from benchmarks/results.json. `seconds` is the time
+    of one Cooling, `epoch_seconds` the time of one epoch, and `share` the first divided
+    by the second. `rounds` is the number of measurements that the medians are over.
 """
 
 # Deviation: our studies of segmentation use CamVid, because none of them can train on
 # ADE20K, the only data set that the paper segments.
 DATA = ("cifar10", "cifar100", "ade20k", "camvid")
-"""The paper's data sets; a part of one, such as "cifar10-5000", also counts."""
+"""The data sets that count as the paper's: its own, and the one in place of ADE20K.
+
+A part of one of these data sets, such as "cifar10-5000", also counts.
+"""
 WHOLE = 45_000
-"""The smallest number of training images with which a CIFAR-10 run is as printed."""
+"""A run with fewer training images of CIFAR-10 does not have the paper's setting."""
 LIMIT = 100.0
-"""Maximal temperature of section 3.2. Figure 2 counts the epochs until it is exceeded.
+"""The maximal temperature in section 3.2.
+
+Figure 2 shows the number of epochs after which the temperature exceeds it.
 """
 
 # Training factors.
@@ -62,7 +70,9 @@ PERIODIC_ANYWHERE = where(mode="periodic", factor=1.0)
 PERIODIC = (PERIODIC_ANYWHERE & where(max_temperature=more_than(1))).called(
     "periodically redistributed Cooling, of temperatures above 1"
 )
-"""A maximal temperature below 1 would be the opposite of the paper's regime."""
+"""Runs with a maximal temperature of at most 1 are left out, because the paper's is far
+above 1.
+"""
 # Deviation: for Tables 1 and 2 we use the Cooling factor 1, a full correction; the
 # paper does not state the factor.
 LAST_LAYER = where(mode="last_layer", factor=1.0).called("last layer Cooling")
@@ -80,7 +90,7 @@ SLOW_FACTOR = 0.75
 SLOW = where(mode="last_layer", factor=SLOW_FACTOR).called(
     f"last layer Cooling with factor {SLOW_FACTOR}"
 )
-"""Figure 2, left."""
+"""The arm on the left of Figure 2."""
 MODES = {
     "distributed": DISTRIBUTED,
     "periodic": PERIODIC,
@@ -101,8 +111,11 @@ ON_CIFAR100 = dataset_in(("cifar100",)).called("CIFAR-100")
 COOLING_AS_PRINTED = NO_COOLING | where(
     refit="whole", period="epoch", optimizer_state="keep"
 )
-"""Cooling corrects the whole temperature after every epoch and keeps the optimizer's
-state."""
+"""Selects runs without Cooling and runs with the paper's Cooling.
+
+The paper's Cooling corrects the whole temperature after every epoch and keeps the
+optimizer's state.
+"""
 EACH_BATCH = where(
     mode="last_layer", factor=1.0, change="Cooling after each batch"
 ).called("last layer Cooling after each batch")
@@ -113,8 +126,10 @@ CROSS_ENTROPY = where(loss="cross_entropy")
 CLASSIFICATION = where(task="classification")
 SEGMENTATION = where(task="segmentation").called("segmentation")
 MAIN = CLASSIFICATION & CROSS_ENTROPY & COOLING_AS_PRINTED
-"""The study's own recipe, which may differ from the paper's. Both sides of a comparison
-share it.
+"""Selects classifiers trained with cross-entropy, without Cooling or with the paper's.
+
+The two sides of a comparison share the study's recipe, which may differ from the
+paper's.
 """
 TABLE_1 = (where(role="table_1") & MAIN).called("Table 1")
 TABLES_1_AND_2 = (where(role=("table_1", "table_2")) & MAIN).called("Tables 1 and 2")
@@ -123,24 +138,24 @@ EVERY_MAIN_RUN = (
     where(role=("table_1", "table_2", "figure_1", "figure_2")) & MAIN
 ).called("the tables and figures")
 # Deviation: Figure 1 shows our runs without a schedule. The paper does not state the
-# schedule of the figure, whose baseline and best gain, 4.6 points, match Table 1
-# without a schedule.
+# schedule of the figure, but the figure's baseline and best gain (4.6 points) match
+# those in Table 1 without a schedule.
 FIGURE_1_RUNS = (where(role=("figure_1", "table_1")) & MAIN & NO_SCHEDULE).called(
     "Figure 1"
 )
 ABLATIONS = (where(role="ablation") & MAIN & NO_SCHEDULE).called("the ablations")
-"""Changes to the recipe, each with and without Cooling."""
+"""The runs with a changed recipe, with and without Cooling."""
 CHANGES = {
     "Adam": where(optimizer="adam"),
     "warm-up": where(warmup=more_than(0)),
     "weight decay": where(weight_decay=more_than(0)),
     "augmentation": where(crop_padding=more_than(0)) | where(flip=True),
 }
-"""The changes to the recipe in Appendix B that section 4 names."""
+"""The changes to the recipe that Appendix B tests, according to section 4."""
 PERIODS = (
     TABLE_1 | where(role="ablation") & CLASSIFICATION & CROSS_ENTROPY & EACH_BATCH
 ).called("the Cooling periods") & NO_SCHEDULE
-"""Runs with Cooling after each batch, and runs of the main recipe."""
+"""Runs with Cooling after each batch, and the runs of Table 1, without a schedule."""
 FIGURE_2_RUNS = (
     where(role=("figure_2", "figure_1", "table_1")) & MAIN & NO_SCHEDULE
 ).called("Figure 2")
@@ -156,7 +171,7 @@ def _varies_the_factor(table: pd.DataFrame) -> pd.Series[bool]:
 
 
 FIGURE_1 = FIGURE_1_RUNS & Where("a varied Cooling factor", _varies_the_factor)
-"""The runs of Figure 1 on data and networks that also have runs with a factor other
+"""The runs of Figure 1 whose data set and network also have runs with a factor other
 than 1.
 """
 
@@ -168,10 +183,11 @@ DIVERGED = where(diverged=True)
 FINITE = where(overflowed=False)
 TRAINED = where(diverged=False, stuck=False)
 NOT_REDISTRIBUTED = where(never_redistributed=True)
-"""Periodic Cooling whose temperature exceeded the maximal one in no epoch but the last.
+"""Runs with periodic Cooling that exceeded the maximal temperature in no epoch before
+the last.
 
-Such a run equals last layer Cooling, number for number. A comparison of the two would
-mistake equal numbers for an effect of 0.
+Such a run equals the run with last layer Cooling, number for number. A comparison of
+the two runs would mistake equal numbers for an effect of 0.
 """
 
 # Metrics.
@@ -193,17 +209,18 @@ ACCURACY_OF_FINISHED = replace(ACCURACY, lost=None)
 LAST_ACCURACY_OF_FINISHED = replace(LAST_ACCURACY, lost=None)
 MEAN_IOU_OF_FINISHED = replace(MEAN_IOU, lost=None)
 PIXEL_ACCURACY_OF_FINISHED = replace(PIXEL_ACCURACY, lost=None)
-"""The same metrics for finished runs alone, for tables and figures."""
+"""For tables and figures, lost runs have no value in these four metrics."""
 
 
 def read(folder: Path) -> Runs:
     """The runs in `results/<study>/cooling`, with derived columns.
 
-    The columns are `own` (the paper has the data set), `is_printed` (the run has the
-    paper's own setting and data), `guessing`, `change` (from the main recipe, in
-    words), `overflowed` (called `diverged` in the file: a number was no longer finite),
-    `diverged` (overflowed or collapsed), `stuck`, `lost`, `never_redistributed` and the
-    label `arm`.
+    The columns are `own` (whether the data set counts as the paper's), `is_printed`
+    (whether the run has the paper's own setting and data), `guessing`, `change` (the
+    change from the main recipe, in words), `overflowed` (whether a number was no longer
+    finite; the file calls this column `diverged`), `diverged` (whether the run
+    overflowed or collapsed), `stuck`, `lost`, `never_redistributed` and the label
+    `arm`.
     """
     runs = read_runs(folder, MEASURED_TABLES)
     table = runs.table.rename(columns={"diverged": OVERFLOWED})
@@ -248,8 +265,8 @@ def _outcomes(runs: Runs) -> pd.DataFrame:
 def _never_redistributed(runs: Runs) -> pd.Series[bool]:
     """Whether each run used periodic Cooling but never redistributed.
 
-    Cooling after the last epoch changes no prediction. Only the last Cooling of each
-    epoch is recorded.
+    The last epoch does not count, because the Cooling after it changes no prediction.
+    Of the Coolings within an epoch, only the last is recorded.
     """
     totals = runs.measured("temperature", split="validation")
     early = totals["epoch"] < totals.groupby("run")["epoch"].transform("max")
@@ -264,10 +281,10 @@ def growth(runs: Runs) -> pd.DataFrame:
 
     Returns:
         One row per run and epoch, with the run's factors. `limit` is the maximal
-        temperature of the periodic runs of the same network; `reached` is the
-        temperature after a Cooling's correction, `kept` the temperature that stays in
-        the last layer, and `reset` whether the two differ; `total` is the product of
-        all Coolings.
+        temperature of the periodic runs on the same data set and network, or `LIMIT` if
+        there are none. `reached` is the last layer's temperature after the correction
+        by Cooling, and `kept` the temperature that stays in the last layer; `reset` is
+        true if the two differ. `total` is the product of all corrections so far.
     """
     chosen = runs.select(FIGURE_2_RUNS)
     setting = ["dataset", "network"]
@@ -300,7 +317,7 @@ def _heating(run: pd.DataFrame) -> pd.DataFrame:
 
 
 def experiments(runs: Runs) -> pd.DataFrame:
-    """One row per experiment, for readers: data set, network, role and sizes."""
+    """The table of experiments for readers: data set, network, role and sizes."""
     columns = [
         "experiment",
         "dataset",
@@ -321,7 +338,7 @@ def experiments(runs: Runs) -> pd.DataFrame:
 
 
 def arms(runs: Runs) -> pd.DataFrame:
-    """One row per distinct arm, with its settings, for readers."""
+    """The table of arms for readers, with the settings of each distinct arm."""
     columns = [
         "arm",
         "mode",

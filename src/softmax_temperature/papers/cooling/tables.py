@@ -1,4 +1,4 @@
-"""The tables of the Cooling paper with our and printed numbers, and tables of ours."""
+"""The tables of the Cooling paper: our values beside the printed ones, and our own."""
 
 from __future__ import annotations
 
@@ -71,12 +71,12 @@ def printed_numbers(title: str, metrics: Mapping[str, str]) -> pd.DataFrame:
     """The numbers of one table of the paper, as fractions.
 
     Args:
-        title: The table.
-        metrics: The printed names of the table's metrics, with ours.
+        title: The title of the table.
+        metrics: Maps the printed names of the table's metrics to ours.
 
     Returns:
-        dataset, network, activation, schedule, mode, metric; published (missing if the
-        paper prints a divergence), published_sd, published_diverged.
+        The columns dataset, network, activation, schedule, mode, metric; published
+        (missing if the paper prints "divergence"), published_sd, published_diverged.
     """
     rows = published(SLUG, title)
     method = rows["method"].str.replace("layer Cooling", "layer")
@@ -114,9 +114,9 @@ def _profiles(dataset: str, _: str) -> tuple[str, ...]:
 
 
 def _with_images(runs: Runs, table: pd.DataFrame) -> pd.DataFrame:
-    """Add the number of images to the name of a data set that is a part of the paper's.
+    """Add the number of images to the names of data sets that are parts of the paper's.
 
-    For such data, the table shows the printed value, but no difference from it.
+    For such a data set, the table shows the printed value, but no difference from it.
     """
     is_named = runs.table["printed_model"] != ""
     parts = runs.table[is_named & ~runs.table["is_printed"]]
@@ -142,7 +142,7 @@ _BESIDE_PRINTED: Any = {
     "finish": _with_images,
     "lay_out": partial(layout.in_words, across="mode"),
 }
-"""Arguments of all comparisons with printed numbers."""
+"""The arguments that all comparisons with printed numbers share."""
 _ACCURACY = {"test_accuracy": "accuracy"}
 _OVERLAP = {"mIoU %": "mean_iou", "pixel accuracy %": "pixel_accuracy"}
 _ACCURACIES = (

@@ -1,4 +1,4 @@
-"""The numbers in the paper's running text, and ours."""
+"""The numbers that the paper prints in its running text, beside ours."""
 
 from __future__ import annotations
 
@@ -41,13 +41,14 @@ CROSSED = {
     "periodic": "epoch of first reset, kappa=1.0, tau_max=tau_re=100",
     "last_layer": "epoch when 1/tau first exceeds 100, last layer, kappa=0.75",
 }
-"""The printed quantity, by mode, for when its temperature exceeds the maximum."""
+"""The printed name, by mode, of the epoch at which the temperature exceeds its maximum.
+"""
 _TIMES = {
     "seconds per training epoch": "epoch_seconds",
     "seconds per Cooling step": "seconds",
     "Cooling cost as % of an epoch": "share",
 }
-"""The printed times, with their columns in the table `cost`."""
+"""Maps the printed names of times to their columns in the table `cost`."""
 _POINTS = " (percentage points)"
 _GAIN = f"largest gain in Fig. 1{_POINTS}"
 _SETTING = list(TASK)
@@ -112,7 +113,7 @@ def _printed_row(printed: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def _measured(runs: Runs) -> dict[str, list[dict[str, Any]]]:
-    """The rows of our numbers, by the printed name of the metric."""
+    """The rows of our numbers, by the name that the paper gives to the metric."""
     cost = runs.tables["cost"].sort_values("share")
     most_expensive = cost.drop_duplicates("device", keep="last").to_dict("records")
     ours: dict[str, list[dict[str, Any]]] = {
@@ -132,7 +133,7 @@ def _measured(runs: Runs) -> dict[str, list[dict[str, Any]]]:
 
 
 def _largest_gains(runs: Runs) -> Iterator[dict[str, Any]]:
-    """Yield the gain of the best factor up to 1, for each data set and network."""
+    """Yield one row per data set and network: the gain of the best factor up to 1."""
     figure = runs.select(FIGURE_1)
     for setting, rows in figure.groupby(_SETTING, sort=False):
         here = where(**dict(zip(_SETTING, setting, strict=True)))
@@ -160,7 +161,10 @@ def _largest_gains(runs: Runs) -> Iterator[dict[str, Any]]:
 
 
 def _crossings(runs: Runs, mode: str) -> Iterator[dict[str, Any]]:
-    """Yield the epoch in which the temperature of `mode` exceeds the paper's limit."""
+    """Yield one row per data set and network: when `mode` exceeds the paper's limit.
+
+    The numbers are epochs.
+    """
     rows = crossings(runs)
     rows = rows[(rows["mode"] == mode) & (rows["limit"] == LIMIT)]
     for setting, group in rows.groupby(_SETTING, sort=False):

@@ -1,4 +1,4 @@
-"""The tables of the focal paper, with our values and the printed ones, and our own.
+"""The tables of the focal paper: our values beside the printed ones, and our own.
 
 The tables are long, with one row per data set, network, loss and metric; `layout.wide`
 arranges them as in the paper.
