@@ -1,4 +1,4 @@
-"""Fine-tune your classifier: finding correlations with temperature.
+"""The paper "Fine-tune your classifier: Finding correlations with temperature".
 
 Chamand et al. 2022.
 """

@@ -1,10 +1,11 @@
 """The sentences of the cosine-classifier paper, as claims.
 
 Section 3.1 and Figure 2 are about rescaling; section 4.3, Figures 3 and 4 and Table 1
-are about correlations. The pairs of one data set share its classes and samples. A data
+are about correlations. All pairs on one data set share its classes and samples. A data
 set therefore counts once, and intervals are over data sets; for a correlation over
-pairs, they come from the jackknife. The paper uses no untrained backbones, so they are
-left out.
+pairs, the interval comes from the jackknife. The claims about rescaling use a single
+pair, so their intervals are over repeats. Pairs with untrained backbones are left out,
+because the paper has none.
 """
 
 from __future__ import annotations
@@ -46,13 +47,13 @@ NEGLIGIBLE = 0.01
 """A difference in accuracy below one point counts as none."""
 WEAK = 0.3
 STRONG = 0.5
-"""|r| is called weak below `WEAK` and strong above `STRONG`, a common convention."""
+"""By a common convention, |r| is called weak below `WEAK` and strong above `STRONG`."""
 STRONGEST = "feats_corr"
 _STUDY = "collection"
 _N = {_STUDY: 21}
 _REPEATS = {_STUDY: 20}
 _LOOKS = {_STUDY: 4}
-"""Twelve of the data sets were looked at in three earlier runs of the study."""
+"""Four looks: three earlier runs of the study had twelve of the data sets."""
 _WIDENED = (
     "Student's interval, widened after Nadeau and Bengio for folds that share training "
     "data."
@@ -60,7 +61,10 @@ _WIDENED = (
 
 
 def _rescaling(optimizer: str) -> Difference:
-    """With `optimizer`, the rescaled loss's accuracy minus the plain loss's."""
+    """The accuracy with the rescaled loss minus that with the plain loss.
+
+    Both are trained with `optimizer`, at the upper half of the inverse temperatures.
+    """
     return Difference(
         of=BEST_ACCURACY,
         first=RESCALED,

@@ -69,8 +69,8 @@ def collect(params: Params, folder: Path) -> None:
 def _fitted_tables(folder: Path, runs: Runs) -> dict[str, pd.DataFrame]:
     """Read the tables of the stage `heuristic`, and copy its `heuristic.json`.
 
-    If the stage's cell is not on this machine or has fewer pairs than the runs, the
-    tables and the file that another machine recorded are kept.
+    If the stage's cell is not on this machine or has fewer pairs than `runs`, keep the
+    tables and the file that another machine recorded.
     """
     pairs = int((runs.table["task"] == "pair").sum())
     if not list(find_artifacts(heuristic.output)):
@@ -83,7 +83,7 @@ def _fitted_tables(folder: Path, runs: Runs) -> dict[str, pd.DataFrame]:
 
 
 def declared_runs(params: Params) -> Iterator[DeclaredRun]:
-    """The runs that the parameters declare: searches, pairs, and runs for Figure 2."""
+    """The runs that `params` declare: searches, pairs, and the runs of Figure 2."""
     section = params.classifier_temperature
     temperatures = section.search.inverse_temperatures
     # The values of a search are means over its repeats, so the repeats have no separate
@@ -112,13 +112,13 @@ def declared_runs(params: Params) -> Iterator[DeclaredRun]:
 
 
 def _place(params: Params, dataset: str, backbone: str) -> dict[str, Any]:
-    """The factors shared by all runs on the embeddings of `dataset` by `backbone`."""
+    """The factors that all runs on one data set and backbone share."""
     weights = params.backbones[backbone].weights
     return {"dataset": dataset, "backbone": backbone, "weights": weights}
 
 
 def _search_factors(params: Params) -> dict[str, Any]:
-    """The factors shared by all searches."""
+    """The factors that all searches and pairs share."""
     plan = params.classifier_temperature.search
     return {
         "loss": "rescaled",
@@ -130,7 +130,7 @@ def _search_factors(params: Params) -> dict[str, Any]:
 
 
 def _rescaling_factors(params: Params, arm: Cell) -> dict[str, Any]:
-    """The factors shared by all runs of an arm in Figure 2."""
+    """The factors that all runs of one arm of Figure 2 share."""
     section = params.classifier_temperature.rescaling
     return {
         **_place(params, section.dataset, section.backbone),
@@ -143,7 +143,7 @@ def _rescaling_factors(params: Params, arm: Cell) -> dict[str, Any]:
 
 
 def read_run(run: DeclaredRun, artifact: Artifact) -> MeasuredRun:
-    """Read the values of all runs of a cell; for pairs, read their table instead."""
+    """Read the values of all runs in a cell; for pairs, read the table of pairs."""
     if run.stage is search:
         return MeasuredRun({}, _searches(artifact, run.factors["epochs"]))
     if run.stage is rescaling:
@@ -153,7 +153,7 @@ def read_run(run: DeclaredRun, artifact: Artifact) -> MeasuredRun:
 
 
 def _searches(artifact: Artifact, epochs: int) -> list[dict[str, Any]]:
-    """The values of each run in a cell of `search`, as means over repeats."""
+    """The values of each run in a cell of the stage `search`, as means over repeats."""
     at = {"epoch": epochs}
     test = []
     validation = []
@@ -170,7 +170,7 @@ def _searches(artifact: Artifact, epochs: int) -> list[dict[str, Any]]:
 
 
 def _rescalings(artifact: Artifact, epochs: int) -> list[dict[str, Any]]:
-    """The test accuracy of each repeat and inverse temperature after its best epoch."""
+    """The test accuracy after the best epoch, by repeat and inverse temperature."""
     record = artifact.json("record.json")
     curves = artifact.tensors("curves.safetensors")["test"]
     grid = TemperatureGrid(
@@ -186,5 +186,5 @@ def _rescalings(artifact: Artifact, epochs: int) -> list[dict[str, Any]]:
 
 
 def _numbered(rows: Sequence[Mapping[Any, Any]]) -> list[dict[str, Any]]:
-    """Number `rows` from 0, in the column of the run."""
+    """Add the column `run`, which numbers `rows` from 0."""
     return [{RUN: number, **row} for number, row in enumerate(rows)]

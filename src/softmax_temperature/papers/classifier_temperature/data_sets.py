@@ -51,11 +51,15 @@ class DifferenceByDataSet(Difference):
 
 @dataclass(frozen=True, kw_only=True)
 class CorrelationOfPredictions(Declared):
-    """Correlation of predicted and best inverse temperature per left-out data set.
+    """The correlation of predicted and best inverse temperatures.
+
+    There is one value for each left-out data set.
 
     Attributes:
-        statistics: The statistics of the regression, as in `leave_one_dataset_out`.
-        minus: The statistics of a regression whose correlation is subtracted.
+        statistics: The statistics that the regression uses, as in
+            `leave_one_dataset_out`.
+        minus: The statistics of another regression, whose correlation is subtracted;
+            None subtracts nothing.
     """
 
     of: Measure = BEST_INVERSE_TEMPERATURE
@@ -92,13 +96,12 @@ def _correlation_by_data_set(table: pd.DataFrame, statistics: str) -> pd.Series[
 def over_data_sets(
     values: pd.Series[float], rows: pd.DataFrame, *, left_out: bool = False
 ) -> OverTasks:
-    """The mean over data sets; generated data sets form a separate task.
+    """The mean over data sets, in which generated data sets form a separate task.
 
-    If there are fewer than three data sets that are not generated, all data sets form
-    one task.
+    If fewer than three data sets are not generated, all data sets form one task.
 
     Args:
-        values: One value per data set, by its name.
+        values: One value per data set, indexed by the name of the data set.
         rows: Runs on these data sets.
         left_out: Whether each value comes from a fit on the other data sets.
     """

@@ -58,7 +58,10 @@ _MARKERS = "osD^vP"
 
 @style()
 def figure_1(runs: Runs) -> Figure:
-    """Draw a circle for the best accuracy of each data set (row) with each backbone."""
+    """Draw the best accuracy on each data set (row) with each backbone (column).
+
+    Larger circles stand for higher accuracies.
+    """
     table = pairs(runs).sort_values(["dim", "backbone"], kind="stable")
     backbones = table[["backbone", "dim"]].drop_duplicates("backbone")
     datasets = table[["dataset", "n_classes"]].drop_duplicates("dataset")
@@ -97,7 +100,10 @@ def figure_1(runs: Runs) -> Figure:
 
 @style()
 def figure_2(runs: Runs) -> Figure:
-    """Draw one pair's accuracy by temperature, loss and optimizer: mean ± sd."""
+    """Draw one pair's mean accuracy ± sd over the inverse temperature.
+
+    There is one panel per optimizer and one line per loss.
+    """
     chosen = runs.select(RESCALING)
     rows = chosen.assign(accuracy=PERCENT * BEST_ACCURACY.of(runs, chosen))
     figure, grid = panels(2, row=2.4, extra=0.5, sharey=True)
@@ -128,7 +134,7 @@ def figure_2(runs: Runs) -> Figure:
 def figure_3(runs: Runs) -> Figure:
     """Draw |r| of each statistic with the best inverse temperature, over all pairs.
 
-    Diamonds show the pairs with trained backbones.
+    Diamonds show |r| over the pairs with trained backbones alone.
     """
     table = runs.tables["correlations"]
     figure, (axes,) = panels(1, row=4.6)
@@ -211,7 +217,10 @@ def figure_4(runs: Runs) -> Figure:
 
 
 def _predictions(axes: Axes, table: pd.DataFrame, column: str, title: str) -> None:
-    """Draw one panel, with a mark per data set, open for untrained backbones."""
+    """Draw one panel, in which each data set has its own kind of mark.
+
+    Marks are open for untrained backbones.
+    """
     axes.set(xscale="log", yscale="log")
     for place, (dataset, rows) in enumerate(table.groupby("dataset", observed=True)):
         hue = HUES[place % 8]
@@ -242,7 +251,10 @@ def _predictions(axes: Axes, table: pd.DataFrame, column: str, title: str) -> No
 
 
 def _outer_strips(grid: list[Axes], predictions: Any) -> None:
-    """Draw and label the strips for predictions outside the axis, if there are any."""
+    """Draw and label the strips for predictions outside the axis.
+
+    A strip without predictions is left out.
+    """
     ticks = [float(tick) for tick in _TICKS if tick <= SEARCHED[1]]
     low = 0.8
     high = 1.25 * SEARCHED[1]
@@ -273,7 +285,7 @@ def _outer_strips(grid: list[Axes], predictions: Any) -> None:
 def accuracy_curves(runs: Runs) -> Figure:
     """Draw a figure of ours: best test accuracy over the grid, one panel per data set.
 
-    Each line is a backbone, and the dot on it is its recorded optimum.
+    Each line shows a backbone. The dot on a line shows the backbone's recorded optimum.
     """
     table = pairs(runs)
     accuracies = searches(runs)
@@ -304,7 +316,10 @@ def accuracy_curves(runs: Runs) -> Figure:
 
 @style()
 def cost_of_rules(runs: Runs) -> Figure:
-    """Draw a figure of ours: the accuracy that each rule loses, as boxes over pairs."""
+    """Draw a figure of ours: the accuracy that each rule loses, as a box over pairs.
+
+    A box spans the quartiles, and its whiskers the central 90 % of the pairs.
+    """
     rules = runs.tables["rules"]
     table = rules.assign(points=PERCENT * rules["accuracy_lost"])
     order = table.groupby("rule")["points"].mean().sort_values().index

@@ -1,4 +1,4 @@
-"""The runs of the cosine-classifier paper, and its arms as predicates on factors.
+"""The runs of the cosine-classifier paper, and predicates that select them.
 
 A run has one of three tasks. A *search* trains a classifier on the embeddings of a data
 set with one inverse temperature; its values are means over repeats. A *pair* represents
@@ -36,30 +36,31 @@ PAIR_COLUMNS = (
     "log_variance",
     *STATISTICS,
 )
-"""The best inverse temperature of a pair with its plateau, and the 23 statistics.
+"""The columns of the table of pairs.
 
-`log_variance` is empty if a search has one repeat.
+They have the best inverse temperature of a pair with its plateau, and the 23 statistics
+of its embeddings. `log_variance` is empty if the searches have only one repeat.
 """
 MEASURED_COLUMNS = {"pairs": PAIR_COLUMNS}
 """The columns of the measured tables that belong to runs."""
 FITTED = ("correlations", "predictions", "leave_one_out", "folds", "rules")
-"""Tables of the stage `heuristic`, which belong to no run.
+"""The names of the tables that the stage `heuristic` makes; they belong to no run.
 
 correlations: each statistic's correlation with the best inverse temperature.
-predictions: each pair's best inverse temperature, and two predictions of it, by a fit
-    with the pair's data set and by a fit without.
-leave_one_out: correlations of predicted and best values, by row of Table 1, subset of
-    pairs and method.
-folds: the same, by left-out data set.
-rules: the accuracy, and the accuracy lost, by rule for choosing a temperature and by
-    pair.
+predictions: each pair's best inverse temperature with two predictions: one by a fit on
+    all pairs, and one by a fit without the pair's data set.
+leave_one_out: summaries of the correlations of predicted and best inverse temperatures,
+    by row of Table 1, subset of pairs and method.
+folds: the correlations that `leave_one_out` summarises, one per left-out data set.
+rules: the test accuracy at the inverse temperature that a rule chooses, and the
+    accuracy lost compared with the best one, by rule and pair.
 """
 MEASURED_TABLES = (*MEASURED_COLUMNS, *FITTED)
 SEARCH_STAGE = stages.label(stages.SEARCH)
 HEURISTIC_STAGE = stages.label(stages.HEURISTIC)
 
 GENERATED = "glyphs-"
-"""Prefix of the names of data sets that this package draws."""
+"""Prefix of the names of the data sets that this package generates."""
 _PLACE = ["dataset", "backbone"]
 
 # Kinds of runs. -----------------------------------------------------------------------
@@ -67,7 +68,7 @@ _PLACE = ["dataset", "backbone"]
 SEARCH = where(task="search").called("searches")
 PAIR = where(task="pair").called("pairs")
 RESCALING = where(task="rescaling").called("trainings of Figure 2")
-# The paper has no backbone with random weights, so no claim uses such a backbone.
+# The paper has no backbone with random weights, so claims on pairs leave them out.
 TRAINED_BACKBONE = (~where(weights="untrained")).called("a trained backbone")
 TRAINED_PAIR = (PAIR & TRAINED_BACKBONE).called("pairs with a trained backbone")
 NO_SCALING = where(inverse_temperature=1.0).called("inverse temperature 1")
@@ -111,8 +112,8 @@ BEST_INVERSE_TEMPERATURE = statistic("inverse_temperature")
 def read(folder: Path) -> Runs:
     """The runs in `results/<study>/classifier_temperature`, with derived columns.
 
-    The derived columns are `own` (the paper uses this kind of data set, which is not
-    generated), `is_chosen_by_validation`, `epochs_done` and the label `arm`.
+    The derived columns are `own` (whether the run counts as one on the paper's data),
+    `is_chosen_by_validation`, `epochs_done` and the label `arm`.
     """
     return tidied(read_runs(folder, MEASURED_TABLES))
 
@@ -122,7 +123,8 @@ def tidied(runs: Runs) -> Runs:
     table = runs.table
     is_drawn = table["dataset"].str.startswith(GENERATED)
     table = table.assign(
-        # Figure 2 is about optimizers, so any data set counts as the paper's own.
+        # Generated data sets do not count as the paper's, except in Figure 2, which is
+        # about optimizers.
         own=~is_drawn | RESCALING.mask(table),
         arm=table["optimizer"] + ", " + table["loss"],
         epochs_done=table["epochs"],
@@ -136,7 +138,10 @@ def tidied(runs: Runs) -> Runs:
 
 
 def pairs(runs: Runs, chosen: pd.DataFrame | None = None) -> pd.DataFrame:
-    """The table of the `chosen` pairs, or of all, with a column for their `weights`."""
+    """The table of the `chosen` pairs (by default all), with the column `weights`.
+
+    Columns without any value are left out.
+    """
     rows = runs.select(PAIR) if chosen is None else chosen
     table = runs.tables["pairs"].dropna(axis="columns", how="all")
     table = table[table[RUN].isin(rows.index)]
@@ -144,7 +149,7 @@ def pairs(runs: Runs, chosen: pd.DataFrame | None = None) -> pd.DataFrame:
 
 
 def searches(runs: Runs) -> pd.DataFrame:
-    """One row per pair and inverse temperature: test and validation accuracy."""
+    """A table of test and validation accuracy, by pair and inverse temperature."""
     rows = runs.select(SEARCH)
     columns = [*_PLACE, "weights", "inverse_temperature"]
     return rows[columns].assign(
@@ -154,7 +159,7 @@ def searches(runs: Runs) -> pd.DataFrame:
 
 
 def is_trained(runs: Runs, table: pd.DataFrame) -> pd.Series[bool]:
-    """Whether each row of `table`, a table of pairs, has a trained backbone."""
+    """Whether the pair in each row of `table` has a trained backbone."""
     trained = runs.select(TRAINED_PAIR)
     index = pd.MultiIndex.from_frame(trained[_PLACE])
     rows = pd.MultiIndex.from_frame(table[_PLACE])

@@ -1,4 +1,4 @@
-"""Table 1 with the printed values, the accuracy lost by each rule, and plateaus."""
+"""Table 1 with the printed values, the accuracy that each rule loses, and plateaus."""
 
 from __future__ import annotations
 
@@ -36,27 +36,30 @@ _METRICS = {
     "average_correlation": "mean_r",
     "p_value": "mean_p",
 }
-"""The printed metrics, with our columns."""
+"""Maps the printed names of metrics to our columns."""
 _MAIN = ("all pairs", "least_squares")
 _VARIANTS = {
     "ours_trained_backbones": ("trained backbones", "least_squares"),
     "ours_identified_pairs": ("identified pairs", "least_squares"),
     "ours_ridge": ("all pairs", "ridge"),
 }
-"""The subset of pairs and the method of each further column. The paper has no untrained
-backbones.
+"""The subset of pairs and the method in each further column of ours.
+
+Trained backbones have a column because the paper has no untrained ones.
 """
 
 
 def table_1(runs: Runs) -> pd.DataFrame:
-    """Correlation of predicted and best inverse temperature over left-out data sets.
+    """Table 1: how well predicted and best inverse temperatures correlate.
 
-    `folds` is the number of data sets with a defined correlation.
+    The values summarise one correlation per left-out data set. The column `folds` has
+    the number of data sets whose correlation is defined.
     """
     printed = published(SLUG, "Table 1").set_index("method")
     left_out = runs.tables["leave_one_out"].set_index("row")
     rows = []
-    # Match rows by order: our row names contain the number of chosen statistics.
+    # Match rows by their order, because the names of our rows contain the number of
+    # chosen statistics.
     names = zip(printed.index.unique(), left_out.index.unique(), strict=True)
     for printed_name, name in names:
         ours = left_out.loc[[name]].set_index(["subset", "method"])
@@ -78,8 +81,9 @@ def _ours(values: pd.Series[float], left_out: pd.DataFrame) -> dict[str, Any]:
     """Our values for one row and one metric of Table 1, by column.
 
     Args:
-        values: The column of the metric, by subset and method.
-        left_out: All columns, by subset and method.
+        values: The metric's column in `left_out`.
+        left_out: Our rows of `leave_one_out` for this row of Table 1, indexed by subset
+            and method.
     """
     sd = left_out["sd_r"][_MAIN] if values.name == "mean_r" else None
     numbers = {"ours": values[_MAIN], "ours_sd": sd}
@@ -90,7 +94,7 @@ def _ours(values: pd.Series[float], left_out: pd.DataFrame) -> dict[str, Any]:
 
 
 def cost_of_rules(runs: Runs) -> pd.DataFrame:
-    """The accuracy that each rule loses compared with the grid's best, over pairs."""
+    """The accuracy that each rule loses against the best on the grid, over pairs."""
     lost = runs.tables["rules"].groupby("rule", sort=False)["accuracy_lost"]
     columns = {
         "mean": lost.mean(),
@@ -104,16 +108,17 @@ def cost_of_rules(runs: Runs) -> pd.DataFrame:
 
 
 def cost_of_suggest(runs: Runs) -> pd.DataFrame:
-    """Accuracy that `suggest` loses on left-out data sets, by range.
+    """The accuracy that `suggest` and other rules lose on left-out data sets.
 
-    `suggest` uses the regression's prediction inside the range of the other data sets,
-    and their best constant outside.
+    For a pair inside the range of the other data sets, `suggest` uses the regression's
+    prediction. Outside the range, it uses the best constant of the other data sets.
 
     Returns:
-        Columns: `range` of the pairs; `rule`; the accuracy that it loses over pairs, as
-        in `cost_of_rules`; the number of `data_sets`; and `difference`, the loss of
-        `suggest` minus the rule's loss, as a mean over data sets of means over their
-        pairs, with the 90 % interval `low` to `high`.
+        One row per range of pairs and rule. `range` is "all", "inside" or "outside".
+        The accuracy that the rule loses has the same columns as in `cost_of_rules`.
+        `data_sets` is the number of data sets. `difference` is the accuracy that
+        `suggest` loses minus the accuracy that the rule loses, as a mean over data sets
+        of means over their pairs; `low` and `high` are its 90 % interval.
     """
     rules = runs.tables["rules"]
     lost = rules.pivot(index=KEYS, columns="rule", values="accuracy_lost")
@@ -164,7 +169,11 @@ def _mean_and_interval(values: pd.Series[float]) -> dict[str, float]:
 
 
 def plateaus(runs: Runs) -> pd.DataFrame:
-    """The optimum, its plateau, and its gain by data set, as medians over backbones."""
+    """The best inverse temperature, its plateau and its gain, for each data set.
+
+    The gain is in accuracy over inverse temperature 1. All numbers are medians over
+    backbones.
+    """
     table = pairs(runs)
     table["width"] = table["plateau_high"] - table["plateau_low"]
     columns = [
@@ -186,7 +195,7 @@ def plateaus(runs: Runs) -> pd.DataFrame:
 
 
 def _gain_over_1(runs: Runs) -> pd.Series[float]:
-    """Best accuracy minus accuracy at inverse temperature 1, for each pair."""
+    """The best accuracy minus the accuracy at inverse temperature 1, for each pair."""
     table = searches(runs)
     place = ["dataset", "backbone"]
     best = table.groupby(place)["test_accuracy"].max()

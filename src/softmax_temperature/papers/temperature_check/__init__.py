@@ -1,1 +1,1 @@
-"""The paper `temperature_check`: Temperature check (Agarwala et al. 2020)."""
+"""The paper "Temperature check" (Agarwala et al. 2020)."""

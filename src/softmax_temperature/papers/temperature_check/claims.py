@@ -49,11 +49,14 @@ from softmax_temperature.papers.temperature_check.study import (
 )
 
 STRONG = 0.02
-"""Two points of accuracy."""
+"""A difference in accuracy above two points counts as strong."""
 NEGLIGIBLE = 0.01
 """A difference in accuracy below one point counts as none."""
 MARGIN = 0.1
-"""The margin for a slope: predictions hold in a limit that no measurement reaches."""
+"""The margin for a slope.
+
+Predictions hold in a limit that no measurement reaches.
+"""
 
 _CHOSEN = (
     "chosen on the validation data of the other seeds among those whose learning rate "
@@ -73,9 +76,11 @@ _SLOPE = (
 _THEORY = "theory behind the abstract, derived again"
 _STUDY = "temperature_check"
 _LOOKS_AT_STARTS = 2
-"""The network with ReLU had three starts, then six."""
+"""Two looks: the network with ReLU had three starts, then six."""
 _LOOKS_AT_SWEEPS = {_STUDY: 3}
-"""The sweeps of inverse temperatures had ten seeds, then twenty, then thirty."""
+"""Three looks: the sweeps of inverse temperatures had ten seeds, then twenty, then
+thirty.
+"""
 
 
 def _accuracy(first: Choice, second: Choice, among: Where) -> ChosenDifference:
@@ -132,7 +137,7 @@ GAIN_BELOW_1 = _accuracy(Choice(among=BELOW_1), Choice(among=FROM_1), TEMPERATUR
 def _best_temperatures(runs: Runs, _: pd.DataFrame) -> str:
     """A note on each architecture's best inverse temperature on test data.
 
-    If an architecture has none, the note gives the reason.
+    If an architecture has no best inverse temperature, the note gives the reason.
     """
     best = PLACE_OF_THE_BEST.best_values(runs)
     others = PLACE_OF_THE_BEST.without_best(runs)
@@ -169,7 +174,7 @@ def _theory(
     among: Where = ALL,
     looks: int = 1,
 ) -> Claim:
-    """A claim about the slopes in `predictions`, which are our own derivation."""
+    """A claim about the slopes in `predictions`, all of which we derived ourselves."""
     return Claim(
         id=name,
         where=_THEORY,

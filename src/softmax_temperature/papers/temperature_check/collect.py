@@ -57,10 +57,14 @@ MEASURED_COLUMNS = {
         "distance",
     )
 }
-"""The columns of the measured tables, see `study.MEASURED_TABLES`."""
+"""The columns of the measured tables that belong to runs.
+
+See `study.MEASURED_TABLES`.
+"""
 EVENTS = (UNIT, TENTH, WHOLE, FIT, LEARNED)
 DYNAMICS = {"network": "real", "linearised": "linearised"}
-"""The models that follow the gradient: name in the factors, and name in the cells."""
+"""The models that follow the gradient, by name in the factors, with the name in cells.
+"""
 _FACTS_OF_FLOW = (
     "smooth",
     "parameters",
@@ -74,8 +78,8 @@ _FACTS_OF_FLOW = (
 )
 
 # Deviation: we call a run diverged if its loss, a logit or a weight is no longer
-# finite. A run that guesses to the end has not diverged; its accuracy shows that it
-# guesses. We do not know how the paper defines divergence.
+# finite. A run that still guesses at the end has not diverged; its accuracy shows that
+# it guesses. We do not know how the paper defines divergence.
 
 
 def collect(params: Params, folder: Path) -> None:
@@ -102,7 +106,7 @@ def collect(params: Params, folder: Path) -> None:
 
 
 def _heuristic() -> RidgeHeuristic:
-    """The heuristic that this profile has fitted, or else the shipped heuristic."""
+    """The heuristic that this machine has fitted, or else the shipped heuristic."""
     if not (HEURISTIC / MANIFEST).is_file():
         return shipped()
     fitted = open_artifact(HEURISTIC).json("heuristic.json")
@@ -110,7 +114,7 @@ def _heuristic() -> RidgeHeuristic:
 
 
 def declared_runs(params: Params) -> Iterator[DeclaredRun]:
-    """The declared runs: tuning, confirmations, gradient flow."""
+    """The runs that `params` declare: tuning, confirmations and gradient flow."""
     section = params.temperature_check
     stage = train_temperature_check
     parameters = {cell.name: cell.parameters for cell in stage.cells(params)}
@@ -176,7 +180,7 @@ def _sweep_factors(params: Params, name: str) -> dict[str, Any]:
 
 
 def start_factors(start: str) -> dict[str, Any]:
-    """The factors of a start, from its name in the parameters."""
+    """The factors that describe `start`, a name from the parameters."""
     norm = number_in(start, "norm-")
     correlation = number_in(start, "pair-")
     if start in {PLAIN, COOLED}:
@@ -194,7 +198,7 @@ def start_factors(start: str) -> dict[str, Any]:
 
 
 def _declared_flows(params: Params) -> Iterator[DeclaredRun]:
-    """The declared courses of gradient flow; one cell has several."""
+    """The declared courses of gradient flow; a cell has several courses."""
     section = params.temperature_check.early_learning
     if section is None:
         return
@@ -222,7 +226,7 @@ def _declared_flows(params: Params) -> Iterator[DeclaredRun]:
 def _curves(inverse_temperatures: list[float]) -> Iterator[dict[str, Any]]:
     """Yield the factors of the courses that start from logits of 0.
 
-    The linearised course has no inverse temperature.
+    The linearised course is the same for all inverse temperatures, so it has none.
     """
     start = {"start": "zero", "start_norm": 0.0}
     yield {**start, "dynamics": "linearised", "inverse_temperature": None}
@@ -231,7 +235,10 @@ def _curves(inverse_temperatures: list[float]) -> Iterator[dict[str, Any]]:
 
 
 def _norms(inverse_temperature: float, norms: list[float]) -> Iterator[dict[str, Any]]:
-    """Yield the factors of the courses that start from logits with one of `norms`."""
+    """Yield the factors of the courses that start from logits with a norm in `norms`.
+
+    For each norm there is a course of the network and one of its linearisation.
+    """
     for norm in norms:
         for dynamics in DYNAMICS:
             yield {
@@ -260,7 +267,11 @@ def read_run(
 def _values(
     run: DeclaredRun, artifact: Artifact, record: Any, heuristic: RidgeHeuristic
 ) -> list[dict[str, Any]]:
-    """The values of a training run: its history, and metrics of its last logits."""
+    """The values of a training run.
+
+    They are its history and, from after the last epoch, the temperature of Cooling, the
+    heuristic's prediction, and metrics of the logits.
+    """
     by_place: dict[tuple[str, int, bool], dict[str, Any]] = {}
 
     def add(split: str, epoch: int, *, scaled: bool = False, **metrics: Any) -> None:
@@ -292,7 +303,7 @@ def _values(
 def _evaluation(
     artifact: Artifact, inverse_temperature: float
 ) -> Iterator[dict[str, Any]]:
-    """Yield the scores of a run's held-out logits, before and after scaling."""
+    """Yield the metrics of a run's held-out logits, before and after scaling."""
     stored = read_logits(artifact, LOGITS)
     validation_logits, validation_labels = stored["validation"].for_fitting()
     test_logits, test_labels = stored["test"].for_evaluation()
@@ -334,9 +345,9 @@ def _calibration(logits: torch.Tensor, labels: torch.Tensor) -> dict[str, float]
 def _flow(run: DeclaredRun, artifact: Artifact) -> MeasuredRun:
     """Read a course of gradient flow, with its times in rescaled units.
 
-    unit_time, logit_time and drift_rate are predicted from the start: the times in
-    which the logits change by 1 and by their own norm, and the initial rate of kernel
-    change.
+    The facts `unit_time`, `logit_time` and `drift_rate` are predictions from the start:
+    the time in which the logits change by 1, the time in which they change by their own
+    norm, and the initial rate of kernel change.
     """
     record = artifact.json("record.json")
     if run.factors["start"] == "zero":
@@ -368,5 +379,5 @@ def _flow(run: DeclaredRun, artifact: Artifact) -> MeasuredRun:
 
 
 def _of_value(courses: list[dict[str, Any]], name: str, value: Any) -> dict[str, Any]:
-    """The course in a cell whose entry `name` has the value `value`."""
+    """The course in `courses` whose entry `name` has the value `value`."""
     return next(course for course in courses if course[name] == value)

@@ -1,4 +1,4 @@
-"""The theory of early learning: predicted and measured slopes."""
+"""The slopes that the theory of early learning predicts, beside the measured slopes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from softmax_temperature.papers.temperature_check.study import (
 )
 
 LINE = 1.5
-"""The largest factor by which a point of a power law may miss its line."""
+"""The largest factor by which a point may miss the line of its power law."""
 COLUMNS = (
     "network",
     "smooth",
@@ -47,12 +47,12 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Prediction:
-    """A predicted slope of a quantity's logarithm.
+    """A predicted slope of a quantity's logarithm against another logarithm.
 
     Attributes:
         quantity: The quantity in words.
-        of: The quantity.
-        regime: The regime of the theory that makes the prediction.
+        of: The quantity as a metric.
+        regime: The regime in which the theory predicts the slope, a key of `REGIMES`.
         slope: The predicted slope.
     """
 
@@ -63,7 +63,7 @@ class Prediction:
 
     @property
     def against(self) -> str:
-        """The name of the slope's independent variable."""
+        """The name of the independent variable: inverse temperature or logit norm."""
         return "inverse_temperature" if self.regime == "still" else "logit_norm"
 
     @property
@@ -110,7 +110,7 @@ PREDICTIONS = (
 
 
 def slopes_of(predictions: Sequence[Prediction], among: Where = ALL) -> Parts:
-    """The contrast of a claim about `predictions`, with the parts of all of them."""
+    """The contrast of a claim about all `predictions`."""
     if len(predictions) == 1:
         return Parts({"": predictions[0].contrast(among)})
     return Parts({fit.quantity: fit.contrast(among) for fit in predictions})
@@ -122,9 +122,10 @@ def early_slopes(
     """Predicted and fitted slopes, for each network with at least two points.
 
     Returns:
-        The columns `COLUMNS`. slope is the mean over n seeds of the slopes of lines
-        through logarithms, with its 90 % interval by Student's t (empty for one seed);
-        misfit is the largest factor by which a point misses its seed's line.
+        A table with the columns `COLUMNS`. For each seed, a line is fitted to the
+        logarithms. `slope` is the mean of these slopes over `n` seeds; `low` and `high`
+        are its 90 % interval by Student's t, empty for one seed. `misfit` is the
+        largest factor by which a point misses its seed's line.
     """
     rows = []
     for prediction in predictions:
@@ -157,7 +158,7 @@ def early_slopes(
 
 
 def slope_text(runs: Runs, network: str, prediction: Prediction) -> str:
-    """The fitted slope of a network with its interval, and the predicted slope."""
+    """Write the fitted slope of `network`, with its interval, and the predicted one."""
     slopes = early_slopes(runs, [prediction])
     slopes = slopes[slopes["network"] == network]
     if slopes.empty:

@@ -1,7 +1,7 @@
 """Figures of the sweeps of the inverse temperature and of the norm of the logits.
 
-Each function takes the runs and returns a figure, or None if it has no runs to show.
-`flow_figures` has the figures of early learning.
+A function that draws a figure takes the runs, and returns None if there are no runs to
+show. `flow_figures` has the figures of early learning.
 """
 
 from __future__ import annotations
@@ -62,17 +62,20 @@ MARKS = {
     "training_best": ("best to train with, on validation data", ".", BLACK),
 }
 WIDEST_SD = 60
-"""Spreads are shown up to this many points: an sd of accuracies cannot exceed 50, but
-its interval for two seeds has almost no bound.
+"""Spreads are shown up to this many points.
+
+The true sd of accuracies cannot exceed 50 points, but its interval for two seeds has
+almost no upper bound.
 """
 
 
 @style()
 def accuracy(runs: Runs) -> Figure | None:
-    """Draw test accuracy at the best learning rates.
+    """Draw test accuracy over inverse temperatures, at the best learning rates.
 
-    Crosses mark inverse temperatures at which a seed diverged; the triangle marks the
-    one with the best mean on validation data. The legend shows only marks that occur.
+    Crosses mark inverse temperatures at which a seed diverged. The triangle marks the
+    inverse temperature with the best mean on validation data. The legend shows only
+    marks that occur.
     """
     shared = numbers(runs, SAME_START)
     own = numbers(runs, CHOSEN_RATE & OWN_START)
@@ -105,7 +108,7 @@ def accuracy(runs: Runs) -> Figure | None:
 
 
 def _accuracies(axes: Axes, rows: pd.DataFrame, colour: Any) -> None:
-    """Draw the accuracies of the runs that finished."""
+    """Draw the accuracies of the runs that did not diverge."""
     if rows.empty:
         return
     finished = _finished(rows)
@@ -115,7 +118,7 @@ def _accuracies(axes: Axes, rows: pd.DataFrame, colour: Any) -> None:
 def _mark_at_edge(
     axes: Axes, places: Sequence[Any], height: float, marker: str, colour: Any
 ) -> None:
-    """Draw marks at a height that is a share of the panel's height."""
+    """Draw marks at `places`, all at `height`, a share of the panel's height."""
     axes.plot(
         places,
         [height] * len(places),
@@ -129,7 +132,10 @@ def _mark_at_edge(
 
 
 def _same_span(panels: Sequence[Axes], limits: Sequence[tuple[float, float]]) -> None:
-    """Make all panels span the same number of points, enough for the widest limits."""
+    """Make all panels span the same number of points, enough for the widest panel.
+
+    `limits` are the limits of each panel so far.
+    """
     widest = max((high - low for low, high in limits), default=0)
     span = min(PERCENT, 1.15 * widest)
     for axes, (low, high) in zip(panels, limits, strict=True):
@@ -141,8 +147,7 @@ def _same_span(panels: Sequence[Axes], limits: Sequence[tuple[float, float]]) ->
 def learning_rates(runs: Runs) -> Figure | None:
     """Draw validation accuracy over inverse temperatures and learning rates.
 
-    A frame marks the learning rate with the best validation accuracy at an inverse
-    temperature.
+    At each inverse temperature, a frame marks the learning rate with the best accuracy.
     """
     tuned = numbers(runs, TUNING & OWN_START)
     rates = tuned.groupby("sweep")["learning_rate"].nunique().max()
@@ -175,8 +180,8 @@ def _heatmap(axes: Axes, rows: pd.DataFrame) -> None:
     """Draw a sweep's mean accuracies in percent, and "div" where every run diverged."""
     cells = rows.groupby(["learning_rate", "inverse_temperature"])
     means = PERCENT * cells["validation_accuracy"].mean().unstack()
-    # seaborn labels the axes with the names of index and columns, so keep our labels
-    # there.
+    # seaborn labels the axes with the names of the index and the columns, so make our
+    # labels these names.
     means = means.rename_axis(index=axes.get_ylabel(), columns=axes.get_xlabel())
     lost = cells["diverged"].all().unstack().eq(True)
     sns.heatmap(
@@ -211,7 +216,10 @@ def _heatmap(axes: Axes, rows: pd.DataFrame) -> None:
 
 
 def _frame(axes: Axes, column: int, row: int) -> None:
-    """Frame a heatmap's cell from inside, with lines, which leave the grid as it is."""
+    """Draw a frame inside a cell of the heatmap.
+
+    The frame is a line, because a patch would mean that every run diverged.
+    """
     margin = 0.06
     left, right = column + margin, column + 1 - margin
     low, high = row + margin, row + 1 - margin
@@ -254,7 +262,7 @@ def confidence(runs: Runs) -> Figure | None:
 def spread(runs: Runs) -> Figure | None:
     """Draw the standard deviation of test accuracy over seeds, with 90 % intervals.
 
-    The intervals assume normal values. Each sweep is a line.
+    The intervals assume that accuracies are normally distributed. Each sweep is a line.
     """
     figure, (axes,) = figures.panels(1, row=3.4)
     sweeps = by_sweep(numbers(runs, CHOSEN_RATE & OWN_START))
@@ -295,8 +303,8 @@ def spread(runs: Runs) -> Figure | None:
 def _spreads(rows: pd.DataFrame) -> pd.DataFrame:
     """The sd in points by inverse temperature, and the lengths of its error bars.
 
-    Values at which all seeds diverged are left out: those seeds agree only because none
-    learned.
+    Inverse temperatures at which all seeds diverged are left out, because these seeds
+    agree only in having learned nothing.
     """
     temperatures = rows.groupby("inverse_temperature")
     learned = rows[~temperatures["diverged"].transform("all").astype(bool)]
@@ -313,7 +321,8 @@ def _spreads(rows: pd.DataFrame) -> pd.DataFrame:
 def logit_norms(runs: Runs) -> Figure | None:
     """Draw test accuracy against the norm of the initial tempered logits.
 
-    The grey band is the range of the same network's means over inverse temperatures.
+    The grey band spans the mean accuracies of the same network at all inverse
+    temperatures, without a given norm.
     """
     sweeps = by_sweep(numbers(runs, NORMS))
     judged = numbers(runs, CHOSEN_RATE & OWN_START)
@@ -361,7 +370,7 @@ def _accuracies_of_norms(axes: Axes, rows: pd.DataFrame) -> None:
         color=HUES[0],
         markersize=3.5,
     )
-    # Use a linear scale below the smallest positive norm, because the logits of a pair
+    # Below the smallest positive norm the scale is linear, because the logits of a pair
     # may start at 0.
     norms = means["initial_logit_norm"]
     positive = norms[norms > 0]
@@ -423,17 +432,18 @@ def panels_of(
     legend: Sequence[Any] = (),
     **options: Any,
 ) -> tuple[Figure | None, list[tuple[Axes, pd.DataFrame]]]:
-    """A figure, and its panels with the rows to draw in each.
+    """A figure with empty panels, and the rows to draw in each panel.
 
     Args:
-        groups: The title and the rows of each panel.
-        y: The label of the panels on the left.
-        x: The label of the lowest panels.
-        legend: The entries of the legend, if there is one.
+        groups: The sweep's name and the rows for each panel.
+        y: The y label, written at the panels on the left.
+        x: The x label, written at the lowest panels.
+        legend: The entries of the legend; without entries there is none.
         options: Arguments of `figures.panels`.
 
     Returns:
-        None, and no panels, if there are no groups.
+        The figure, and each panel with its rows. If there are no groups, None and no
+        panels.
     """
     if not groups:
         return None, []

@@ -1,7 +1,7 @@
 """Figures of early learning: networks that follow gradient flow.
 
-Each function takes the runs and returns a figure, or None if nothing was measured for
-it.
+Each public function takes the runs and returns a figure, or None if nothing was
+measured for the figure.
 """
 
 from __future__ import annotations
@@ -52,9 +52,10 @@ GREY = "0.93"
 
 @style()
 def learning_curves(runs: Runs) -> Figure | None:
-    """Draw the first seed's loss over time at one rate, and over rescaled time.
+    """Draw the first seed's loss, with one row of panels per network.
 
-    Each row is a network.
+    On the left, the loss is drawn over time at learning rate 1; on the right, over
+    rescaled time divided by the predicted time in which the logits change by 1.
     """
     columns = ["network", "seed", "inverse_temperature", "unit_time"]
     flows = runs.select(FLOW)[columns]
@@ -100,7 +101,7 @@ def early_logit_norms(runs: Runs) -> Figure | None:
     """Draw rescaled times of events against the norm of the initial tempered logits.
 
     Lines are predictions from the initial speeds. The title of each panel gives the
-    slopes of the time to half of the loss.
+    fitted slopes of the time in which the loss falls to half.
     """
     chosen = runs.select(FROM_A_NORM)
     times = {event: time_to(event).of(runs, chosen) for event in MEASURED}
@@ -166,10 +167,10 @@ def _legend_of_times() -> list[Any]:
 
 
 def _shade_limits(axes: Axes, scale: float) -> None:
-    """Shade where logits are small or large enough for the theory's limits.
+    """Shade the norms that are small or large enough for the theory's limits.
 
-    The axis limits do not change. `scale` converts one image's norm to the norm over
-    all images.
+    The limits of the axis do not change. `scale` converts one image's norm to the norm
+    over all images.
     """
     view = axes.get_xlim()
     for low, high in ((view[0], SMALL * scale), (LARGE * scale, view[1])):
@@ -180,9 +181,10 @@ def _shade_limits(axes: Axes, scale: float) -> None:
 
 @style()
 def kernel_drift(runs: Runs) -> Figure | None:
-    """Draw the kernel's relative drift when the tempered logits have changed by 1.
+    """Draw the kernel's relative drift over inverse temperatures.
 
-    Dashed lines are predictions from the kernel's initial speed.
+    The drift is measured when the tempered logits have changed by 1. Dashed lines are
+    predictions from the kernel's initial speed.
     """
     chosen = runs.select(FROM_ZERO)
     unit = runs.tables[COURSES].query("moment == @UNIT")["run"]
@@ -207,7 +209,7 @@ def kernel_drift(runs: Runs) -> Figure | None:
 def _drifts(
     axes: Axes, runs: Runs, network: str, courses: pd.DataFrame, colour: Any
 ) -> None:
-    """Draw one network's drifts: measured, and predicted from the initial speed."""
+    """Draw one network's measured drifts, and those predicted by the initial speed."""
     is_smooth = bool(courses["smooth"].iloc[0])
     kinks = "" if is_smooth else " (kinks)"
     slope = theory.slope_text(runs, network, theory.KERNEL_DRIFT).replace("-", "−")

@@ -1,4 +1,4 @@
-"""Comparison of the effects of the initial logits' norm and of the temperature."""
+"""The effect of the initial logits' norm, alone and compared with the temperature's."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from softmax_temperature.papers.shared.sweeps import ChosenDifference
 
 SMALLEST = 1.0
 LARGEST = 10.0
-"""Norms must range from at most the first of these limits of the theory to at least the
-second.
+"""A comparison of norms must include a norm of at most `SMALLEST` and one of at least
+`LARGEST`, so that it covers both limits of the theory.
 """
 
 
@@ -54,7 +54,7 @@ class MinusHalf(ChosenDifference):
     """The effect of the initial logits' norm minus half of `effect`, per network.
 
     Attributes:
-        effect: The other effect, that of the inverse temperature.
+        effect: The effect of the inverse temperature.
     """
 
     effect: ChosenDifference
@@ -82,7 +82,11 @@ class MinusHalf(ChosenDifference):
 
 
 def why_one_regime(chosen: pd.DataFrame, over: str) -> str:
-    """The reason why starts show only one regime of the theory; "" if they show two."""
+    """The reason why the norms in `chosen` show only one regime of the theory.
+
+    The reason is "" if the norms show two regimes. `over` is the column that
+    distinguishes the norms.
+    """
     norms = chosen.groupby(over)["initial_logit_norm"].mean()
     if norms.min() <= SMALLEST and norms.max() >= LARGEST:
         return ""
@@ -95,8 +99,8 @@ def why_one_regime(chosen: pd.DataFrame, over: str) -> str:
 def minus_half(values: Values, others: Values) -> Fitted:
     """The mean of `values` minus half of the mean of `others`, with Welch's interval.
 
-    In both means each value comes from a choice on the other values, so variances are
-    corrected as in `OverTasks`.
+    In both means, each value comes from a choice on the other values. Therefore the
+    variances are corrected as in `OverTasks`.
     """
     counts = np.array([len(values), len(others)])
     variances = np.array([values.var(ddof=1), others.var(ddof=1) / 4])

@@ -43,10 +43,13 @@ from softmax_temperature.stages.choice import best_rate
 SLUG = "temperature_check"
 COURSES = "courses"
 MEASURED_TABLES = (COURSES,)
-"""The measured tables, files below `tables/`.
-courses: a row per run of gradient flow from logits of 0 and per moment, which is a time
-    or an event: time (rescaled), loss (mean, nats), change (of the tempered logits),
-    drift (of the kernel, relative), drift_error, distance (to the linearised logits).
+"""The names of the measured tables; each is a file below `tables/`.
+
+courses: one row per course of gradient flow from logits of 0 and per moment. A moment
+    is a requested time or an event. The columns are `time` (rescaled), `loss` (mean,
+    nats), `change` (the norm of the change in the tempered logits), `drift` (the
+    relative change of the kernel) with its error `drift_error`, and `distance` (of the
+    tempered logits from those of the linearised network).
 """
 OF_ONE_TASK = (
     "sweep",
@@ -61,21 +64,23 @@ OF_ONE_TASK = (
     "logit_time",
     "drift_rate",
 )
-"""Columns that only training runs have, or only courses of gradient flow."""
+"""The columns that only one kind of run has, training or gradient flow."""
 _NUMBERS_OF_A_START = ("inverse_temperature", "start_norm", "correlation")
 DATA = ("cifar10", "imagenet", "imagenet64", "imdb")
 """The paper's data sets; a part of one, such as "cifar10-5000", also counts."""
 STILL = 0.02
 """The largest relative drift of a kernel that counts as constant.
 
-A drift of 0.1 changes a slope by half a percent, which is more than slopes differ
-between seeds. The bound was 0.2 at first, and was chosen again after the slopes at 0.2,
-0.05 and 0.02 had been seen.
+A drift of 0.1 changes a slope by half a percent, which is more than the difference
+between seeds. The bound was 0.2 at first; 0.02 was chosen after the slopes with the
+bounds 0.2, 0.05 and 0.02 had been seen.
 """
 SMALL = 0.35
 LARGE = 20.0
-"""Two norms of one image's tempered logits. A softmax of ten classes is nearly uniform
-up to the first norm, and nearly certain above the second.
+"""Two bounds for the norm of one image's tempered logits.
+
+With ten classes, the softmax is nearly uniform if the norm is at most `SMALL`, and
+nearly certain if the norm is at least `LARGE`.
 """
 
 # Kinds of runs. -----------------------------------------------------------------------
@@ -86,18 +91,23 @@ OWN_START = TRAINING & where(start="own", mode="none")
 """Networks with their own initial logits, trained without Cooling."""
 COOLED = TRAINING & where(start="own", mode="last_layer")
 SET_START = TRAINING & where(start=("norm", "pair"))
-"""The initial logits come from a pair of networks with a given norm or correlation."""
+"""The initial logits come from a pair of networks, whose correlation is given directly
+or by the norm of these logits.
+"""
 TUNING = TRAINING & where(role="tuning")
 CHOSEN_RATE = where(is_judged=True).called("the chosen learning rate")
-"""The runs with the learning rate of highest validation accuracy. If the sweep has
-fresh seeds, only the runs with these seeds.
+"""The runs with the learning rate of highest validation accuracy.
+
+If a sweep has fresh seeds, only its runs with fresh seeds are among them.
 """
 INSIDE = where(rate_is_inside=True).called("a chosen learning rate inside its grid")
-"""If a rate is at the edge of its grid, a better rate outside the grid could explain a
-gain that seems due to β.
+"""The runs whose learning rate is not at the edge of its grid.
+
+If a rate is at the edge, a better rate outside the grid could explain a gain that seems
+due to β.
 """
 ASKED = where(is_asked=True)
-"""Runs on the paper's data; all runs in a study that does not have the paper's data."""
+"""The runs on the paper's data sets; all runs if the study has none of these sets."""
 
 SEVERAL_STARTS = where(starts_in_sweep=more_than(1))
 SEVERAL_TEMPERATURES = where(temperatures_in_sweep=more_than(1))
@@ -110,7 +120,10 @@ NORMS = (CHOSEN_RATE & SET_START & SEVERAL_STARTS).called(
 NORMS_AFTER_50 = (CHOSEN_RATE & SET_START & where(epochs=50.0)).called(
     "norms of the logits at the start, 50 epochs"
 )
-"""Each norm has its own learning rates, and is therefore a separate sweep."""
+"""The runs in `SET_START` of 50 epochs, with the chosen learning rate.
+
+Each norm has its own learning rates, and is therefore a separate sweep.
+"""
 SAME_START = CHOSEN_RATE & SET_START & ~SEVERAL_STARTS & SEVERAL_TEMPERATURES
 TEMPERATURES_FROM_ONE_START = (ASKED & SAME_START).called(
     "a sweep of inverse temperatures whose networks start as the same function"
@@ -166,7 +179,10 @@ INVERSE_TEMPERATURE = Factor("inverse_temperature")
 
 
 def time_to(event: str) -> Metric:
-    """The rescaled time of an event in gradient flow, see `early_learning.flows`."""
+    """The rescaled time at which `event` happens in gradient flow.
+
+    See `early_learning.flows` for the events.
+    """
     return Metric(f"time_to_{event}", split="train")
 
 
@@ -203,12 +219,14 @@ def tidied(runs: Runs) -> Runs:
     """Add the columns that are derived from the runs' factors and values.
 
     Returns:
-        The runs. The new columns are `own` (the paper has the data set), `is_asked`
-        (see `ASKED`), `guessing`, `label` (the kind of network), `network_and_data`
-        (the title of a sweep; for gradient flow, the network alone), `arm`,
-        `start_value` (the norm of the start or the correlation of a pair),
-        `starts_in_sweep`, `temperatures_in_sweep`, `is_judged`, `rate_is_inside`,
-        `norm_of_an_image` (root mean square) and `kernel_is_still`.
+        The runs. The new columns are `own` (whether the paper uses the data set),
+        `is_asked` (see `ASKED`), `guessing`, `label` (the kind of network),
+        `network_and_data` (the title of a sweep; for gradient flow, the network alone),
+        `arm`, `start_value` (the given norm or correlation of the start),
+        `starts_in_sweep` and `temperatures_in_sweep` (how many the run's sweep has),
+        `is_judged` (see `CHOSEN_RATE`), `rate_is_inside` (see `INSIDE`),
+        `norm_of_an_image` (the root mean square of the initial norms of single images)
+        and `kernel_is_still` (see `STILL`).
     """
     columns = dict.fromkeys([*runs.table, *OF_ONE_TASK])
     table = runs.table.reindex(columns=list(columns))
@@ -240,10 +258,10 @@ def tidied(runs: Runs) -> Runs:
 
 
 def _choices(runs: Runs) -> pd.DataFrame:
-    """Whether each run is judged, and whether its rate lies inside the grid.
+    """Whether each run is judged, and whether its learning rate lies inside its grid.
 
-    Among ties, the lowest rate is chosen. A setting without tuned runs has no judged
-    run.
+    If learning rates tie, the lowest one is chosen. A setting without tuning runs has
+    no judged runs.
     """
     chosen = runs.select(TRAINING)
     accuracies = VALIDATION_ACCURACY.of(runs, chosen)
@@ -266,9 +284,10 @@ def _choices(runs: Runs) -> pd.DataFrame:
 
 
 def _kernel_is_still(runs: Runs) -> pd.Series[bool]:
-    """Whether each course's kernel stays constant until its logits change by 1.
+    """Whether each course's kernel stays constant until its logits have changed by 1.
 
-    The drift is the geometric mean over the seeds of a network and inverse temperature.
+    The drift that counts is the geometric mean over all seeds with the same network and
+    inverse temperature.
     """
     chosen = runs.select(FROM_ZERO)
     logarithms = DRIFT.of(runs, chosen).map(np.log)
@@ -280,7 +299,7 @@ def _kernel_is_still(runs: Runs) -> pd.Series[bool]:
 def numbers(runs: Runs, of: Where = ALL) -> pd.DataFrame:
     """One row per training run, with its factors, metrics and cell.
 
-    The columns are the columns of `runs.table`, `validation_accuracy`, `test_accuracy`
+    The columns are those of `runs.table`, `validation_accuracy` and `test_accuracy`
     (the accuracy of guessing for a diverged run), `test_nll`, `test_ece`,
     `confidence`, `temperature`, `at_bound`, `scaled_nll`, `scaled_ece`,
     `cooled_temperature`, `heuristic` and `cells`.
@@ -297,12 +316,12 @@ def by_sweep(rows: pd.DataFrame) -> list[tuple[str, pd.DataFrame]]:
 
 
 def by_seed(rows: pd.DataFrame, column: str) -> pd.DataFrame:
-    """The values of a column by seed (rows) and inverse temperature (columns)."""
+    """The values of `column` by seed (rows) and inverse temperature (columns)."""
     return rows.pivot(index=SEED, columns="inverse_temperature", values=column)
 
 
 def sweeps(runs: Runs) -> pd.DataFrame:
-    """One row per sweep, for a reader: data set, network and sizes."""
+    """The table of sweeps for readers: data set, network and sizes."""
     rows = runs.select(TRAINING)
     columns: dict[str, Any] = {
         name: rows[name]

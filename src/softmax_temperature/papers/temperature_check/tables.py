@@ -1,6 +1,6 @@
-"""The tables of the paper's practical part, and of the slopes of its theory.
+"""The tables about training, and the table of the slopes that the theory predicts.
 
-The paper's values were not available, so no table has printed values.
+We have only the paper's abstract, so no table has printed values.
 """
 
 from __future__ import annotations
@@ -60,9 +60,10 @@ def _grouped(rows: pd.DataFrame, *keys: str, **aggregations: Any) -> pd.DataFram
 
 
 def accuracies(runs: Runs) -> pd.DataFrame:
-    """Accuracy at each inverse temperature, at the rate of best validation accuracy.
+    """The accuracy at each inverse temperature, with the learning rate chosen for it.
 
-    The gain is over inverse temperature 1 with the same seed.
+    The chosen rate has the best validation accuracy. The gain is over the run at
+    inverse temperature 1 with the same seed.
     """
     plain = numbers(runs, CHOSEN_RATE & OWN_START)
     rows = pd.concat([plain, numbers(runs, SAME_START)], ignore_index=True)
@@ -79,7 +80,7 @@ def accuracies(runs: Runs) -> pd.DataFrame:
 
 
 def logit_norms(runs: Runs) -> pd.DataFrame:
-    """Accuracy at one inverse temperature for initial logits of several sizes."""
+    """The accuracy at one inverse temperature, from initial logits of several norms."""
     rows = numbers(runs, NORMS | NORMS_AFTER_50)
     norm: dict[str, Any] = {"initial_logit_norm": ("initial_logit_norm", "mean")}
     keys = ("correlation", "learning_rate", "start_value")
@@ -88,9 +89,10 @@ def logit_norms(runs: Runs) -> pd.DataFrame:
 
 
 def confidence(runs: Runs) -> pd.DataFrame:
-    """The effect of post-hoc scaling on the judged runs that finished.
+    """The effect of temperature scaling on the judged runs that did not diverge.
 
-    `temperature` is the geometric mean over the fits that are not at a bound.
+    `temperature` is the geometric mean of the fitted temperatures that are not at a
+    bound.
     """
     rows = numbers(runs, CHOSEN_RATE & OWN_START)
     rows = rows[~rows["diverged"].astype(bool)]
@@ -110,7 +112,7 @@ def confidence(runs: Runs) -> pd.DataFrame:
 
 
 def learning_rates(runs: Runs) -> pd.DataFrame:
-    """Accuracy on validation data over the whole grid of learning rates."""
+    """The validation accuracy over the whole grid of learning rates."""
     rows = numbers(runs, TUNING & OWN_START)
     return _grouped(rows, "learning_rate", **_RUNS, **_CELLS)
 
@@ -119,12 +121,13 @@ def three_temperatures(runs: Runs) -> pd.DataFrame:
     """Three inverse temperatures for each network, and a fourth from the heuristic.
 
     Returns:
-        A row per sweep. training_best has the highest mean accuracy on validation data.
-        The inverse temperatures from training_low to training_high are as good: at most
-        one standard error of the paired difference below. post_hoc, cooling and
-        heuristic are geometric means over networks trained at 1: of the inverse
-        temperatures that scaling fits, that Cooling reaches, and that the heuristic
-        predicts for their features.
+        One row per sweep. `training_best` is the inverse temperature with the highest
+        mean accuracy on validation data. `training_low` and `training_high` are the
+        lowest and the highest inverse temperature that are as good: their mean accuracy
+        is lower by at most one standard error of the paired difference. The others are
+        geometric means over networks trained at 1: `post_hoc` of the inverse
+        temperatures that temperature scaling fits, `cooling` of those that Cooling
+        reaches, and `heuristic` of those that the heuristic predicts for the features.
     """
     judged = numbers(runs, CHOSEN_RATE & OWN_START)
     cooled = numbers(runs, CHOSEN_RATE & COOLED)
@@ -172,7 +175,7 @@ def _best_temperatures(rows: pd.DataFrame) -> tuple[float, float, float]:
 
 
 def _errors(values: pd.DataFrame) -> pd.Series[float]:
-    """The standard error of the mean of each column; 0 with one seed."""
+    """The standard error of each column's mean; 0 if there is only one seed."""
     return values.sem().fillna(0.0)
 
 
@@ -284,4 +287,4 @@ TABLES: tuple[Table, ...] = (
     THREE_TEMPERATURES,
     EARLY_SLOPES,
 )
-"""Every table, practice before theory."""
+"""Every table; those about training come first."""
