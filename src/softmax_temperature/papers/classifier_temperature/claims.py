@@ -78,7 +78,7 @@ def _rescaling(optimizer: str) -> Difference:
 
 
 def _against(name: str) -> Correlation:
-    """|r| of feats_corr minus |r| of the statistic `name`."""
+    """|r| of feats_corr with the best inverse temperature, minus |r| of `name`."""
     return Correlation(
         of=statistic(STRONGEST),
         against=BEST_INVERSE_TEMPERATURE,

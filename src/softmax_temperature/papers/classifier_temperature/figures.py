@@ -283,8 +283,9 @@ def _outer_strips(grid: list[Axes], predictions: Any) -> None:
 
 @style()
 def accuracy_curves(runs: Runs) -> Figure:
-    """Draw a figure of ours: best test accuracy over the grid, one panel per data set.
+    """Draw a figure of ours: best test accuracy over inverse temperatures.
 
+    There is one panel per data set.
     Each line shows a backbone. The dot on a line shows the backbone's recorded optimum.
     """
     table = pairs(runs)

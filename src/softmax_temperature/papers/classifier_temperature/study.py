@@ -68,7 +68,8 @@ _PLACE = ["dataset", "backbone"]
 SEARCH = where(task="search").called("searches")
 PAIR = where(task="pair").called("pairs")
 RESCALING = where(task="rescaling").called("trainings of Figure 2")
-# The paper has no backbone with random weights, so claims on pairs leave them out.
+# The paper has no backbone with random weights, so no claim about searches or pairs
+# uses one.
 TRAINED_BACKBONE = (~where(weights="untrained")).called("a trained backbone")
 TRAINED_PAIR = (PAIR & TRAINED_BACKBONE).called("pairs with a trained backbone")
 NO_SCALING = where(inverse_temperature=1.0).called("inverse temperature 1")

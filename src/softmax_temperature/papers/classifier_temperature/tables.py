@@ -94,7 +94,10 @@ def _ours(values: pd.Series[float], left_out: pd.DataFrame) -> dict[str, Any]:
 
 
 def cost_of_rules(runs: Runs) -> pd.DataFrame:
-    """The accuracy that each rule loses against the best on the grid, over pairs."""
+    """Statistics over pairs of the accuracy that each rule loses.
+
+    The loss is the best accuracy on the grid minus the rule's accuracy.
+    """
     lost = runs.tables["rules"].groupby("rule", sort=False)["accuracy_lost"]
     columns = {
         "mean": lost.mean(),
@@ -171,8 +174,8 @@ def _mean_and_interval(values: pd.Series[float]) -> dict[str, float]:
 def plateaus(runs: Runs) -> pd.DataFrame:
     """The best inverse temperature, its plateau and its gain, for each data set.
 
-    The gain is in accuracy over inverse temperature 1. All numbers are medians over
-    backbones.
+    The gain is the best accuracy minus the accuracy at inverse temperature 1. All
+    numbers are medians over backbones.
     """
     table = pairs(runs)
     table["width"] = table["plateau_high"] - table["plateau_low"]

@@ -45,7 +45,7 @@ def changes(table: pd.DataFrame, main: pd.DataFrame) -> list[str]:
 
 
 def _main_of(run: pd.Series[Any], main: pd.DataFrame) -> pd.DataFrame:
-    """The main runs on the data set and network of `run`; if none, on its data set."""
+    """The main runs on the data set of `run`, with its network if there are any."""
     on_data: pd.DataFrame = main[main["dataset"] == run["dataset"]]
     same: pd.DataFrame = on_data[on_data["network"] == run["network"]]
     return on_data if same.empty else same
@@ -54,7 +54,7 @@ def _main_of(run: pd.Series[Any], main: pd.DataFrame) -> pd.DataFrame:
 def change(run: pd.Series[Any], main: pd.DataFrame) -> str:
     """The words for the differences between `run` and the main runs of its task.
 
-    If the recipe differs, they are about the recipe, otherwise about Cooling.
+    If the recipe differs, the words are about the recipe, otherwise about Cooling.
     """
     if main.empty:
         return "no main recipe to compare with"

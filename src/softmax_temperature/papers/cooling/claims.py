@@ -95,7 +95,7 @@ _OVER_SCHEDULES = ("dataset", "network", "schedule")
 _STUDY = "cooling_full"
 """The study with the paper's network, data, and numbers of epochs and seeds."""
 _ABLATIONS = "cooling_ablations"
-"""The study with the network and data of `cooling_cifar10` and single changes."""
+"""The study of single changes, with the network and data of `cooling_cifar10`."""
 _WHOLE_PAPER = "paper"
 """The only profile with ResNet-50 on CIFAR-100."""
 _SMALL = "cooling_cifar10"
@@ -309,7 +309,7 @@ def _helps_with_factors(among: Where) -> Difference:
 
 
 def _diverges_with_factors(among: Where) -> Proportion:
-    """The share of seeds for which every Cooling factor above 1 diverges."""
+    """The share of seeds with which training diverges at every factor above 1."""
     return Proportion(
         of=Having("diverged", DIVERGED),
         among=among & FACTOR_ABOVE_1,

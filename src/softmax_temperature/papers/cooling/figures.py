@@ -264,8 +264,8 @@ def _count_lost(axes: Axes, rows: pd.DataFrame, x: str) -> None:
 def figure_2(runs: Runs) -> Figure | None:
     """Draw the last layer's temperature over epochs.
 
-    One mode cools only the last layer, with factor 0.75; the other redistributes
-    periodically, with factor 1.
+    One panel shows last layer Cooling with factor 0.75, the other periodically
+    redistributed Cooling with factor 1.
 
     The figure shows the first data set and network with runs of either mode. A plus
     sign marks the printed epoch if the maximal temperature equals the printed one.
@@ -295,7 +295,7 @@ def figure_2(runs: Runs) -> Figure | None:
         )
         of_mode = rows[rows["mode"] == mode]
         # All lines begin at temperature 1. The panels have separate scales, because the
-        # product of all corrections grows by a power of ten each epoch.
+        # product of all corrections can grow by a power of ten per epoch.
         shown = [1.0, *of_mode[["limit", "total", "reached", "kept"]].to_numpy().flat]
         axes.set_ylim(0.8 * min(shown), 1.25 * max(shown))
         axes.axhline(limit, **dotted)

@@ -209,7 +209,9 @@ ACCURACY_OF_FINISHED = replace(ACCURACY, lost=None)
 LAST_ACCURACY_OF_FINISHED = replace(LAST_ACCURACY, lost=None)
 MEAN_IOU_OF_FINISHED = replace(MEAN_IOU, lost=None)
 PIXEL_ACCURACY_OF_FINISHED = replace(PIXEL_ACCURACY, lost=None)
-"""For tables and figures, lost runs have no value in these four metrics."""
+"""In the four metrics `..._OF_FINISHED`, for tables and figures, a lost run has no
+value.
+"""
 
 
 def read(folder: Path) -> Runs:

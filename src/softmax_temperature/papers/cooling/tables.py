@@ -99,7 +99,10 @@ def printed_numbers(title: str, metrics: Mapping[str, str]) -> pd.DataFrame:
 
 
 def _printed(title: str, metrics: Mapping[str, str], *keys: str) -> pd.DataFrame:
-    """The printed numbers of table `title`, with the columns `keys` that name them."""
+    """The printed numbers of the table `title`.
+
+    Each number is named by its data set, network, `keys`, mode and metric.
+    """
     names = ["dataset", "network", *keys, "mode", "metric"]
     return printed_numbers(title, metrics)[[*names, *_PRINTED]]
 

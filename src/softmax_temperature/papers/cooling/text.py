@@ -41,8 +41,7 @@ CROSSED = {
     "periodic": "epoch of first reset, kappa=1.0, tau_max=tau_re=100",
     "last_layer": "epoch when 1/tau first exceeds 100, last layer, kappa=0.75",
 }
-"""The printed name, by mode, of the epoch at which the temperature exceeds its maximum.
-"""
+"""The printed name, by mode, of the first epoch with too high a temperature."""
 _TIMES = {
     "seconds per training epoch": "epoch_seconds",
     "seconds per Cooling step": "seconds",
@@ -161,9 +160,9 @@ def _largest_gains(runs: Runs) -> Iterator[dict[str, Any]]:
 
 
 def _crossings(runs: Runs, mode: str) -> Iterator[dict[str, Any]]:
-    """Yield one row per data set and network: when `mode` exceeds the paper's limit.
+    """Yield one row per data set and network: the epoch at which `LIMIT` is exceeded.
 
-    The numbers are epochs.
+    The rows are about the runs with Cooling in `mode`.
     """
     rows = crossings(runs)
     rows = rows[(rows["mode"] == mode) & (rows["limit"] == LIMIT)]

@@ -107,7 +107,7 @@ ON_PAR = 0.005
 printed differences are at most 0.07 points.
 """
 NEAR_ONE = 1.1
-"""Section 5: the upper end of "very close to 1"."""
+"""The upper end of what section 5 calls "very close to 1"."""
 CLOSE_TO_ONE = (0.8, 1.25)
 """The range in which a ratio is usually regarded as equivalent to 1."""
 BASELINES: Mapping[str, Where] = {

@@ -81,6 +81,7 @@ def stopping_epochs(
     """The epoch that `criterion` chooses on validation data for each finished run.
 
     An epoch qualifies only if its validation accuracy is at most `near` below the best.
+    The criterion "last" always chooses the last epoch.
     """
     finished = chosen.index[~is_lost(chosen)]
     rows = runs.wide("accuracy", "nll", "ece", split="validation")
@@ -95,7 +96,7 @@ def stopping_epochs(
 
 
 def change_where_overfitted(name: str, *, sign: int = 1) -> Derived:
-    """The change in a test metric from the epoch of lowest test NLL to the last.
+    """The change in a test metric from the epoch of lowest test NLL to the last epoch.
 
     Only runs whose test NLL rises have a value: see `OVERFITTED`.
 
@@ -123,7 +124,10 @@ def overfitted_count(runs: Runs, chosen: pd.DataFrame) -> str:
 def _best_and_last(
     runs: Runs, chosen: pd.DataFrame
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Each finished run's test NLLs at the epoch of lowest NLL, and at the last."""
+    """Each finished run's test NLLs at its epoch of lowest NLL, and at its last epoch.
+
+    The columns are the NLL of all, of the right and of the wrong samples.
+    """
     sides = ["nll", "nll_right", "nll_wrong"]
     rows = runs.wide(*sides, split="test")
     rows = rows[rows["run"].isin(chosen.index[~is_lost(chosen)])].dropna(subset="nll")

@@ -225,7 +225,7 @@ def any_printed(runs: Runs, written: Written) -> bool:
 
 
 def any_guesses(runs: Runs) -> bool:
-    """Whether any run of the main recipe never learned; its ECE says nothing."""
+    """Whether any run of the main recipe guesses, so that its ECE says nothing."""
     return bool(_evaluations(runs)["guesses"].any())
 
 

@@ -238,9 +238,9 @@ def at_selected_epoch(metric: Metric) -> Metric:
 def read(folder: Path) -> Runs:
     """The runs in `results/<study>/focal`, with derived columns.
 
-    The columns are `own` (whether the paper uses the data set), `is_printed` (whether
-    the paper prints numbers for the experiment), `arm` (the label of the loss) and
-    `evaluation_cell`. Translation models also have `best_temperature` and
+    The columns are `own` (whether the data set counts as the paper's), `is_printed`
+    (whether the paper prints numbers for the experiment), `arm` (the label of the loss)
+    and `evaluation_cell`. Translation models also have `best_temperature` and
     `temperatures_apart`.
     """
     return tidied(read_runs(folder, MEASURED_TABLES))

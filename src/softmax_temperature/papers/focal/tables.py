@@ -300,18 +300,18 @@ def profiles_of(dataset: str, network: str) -> tuple[str, ...]:
 
 
 def number(name: str, metric: Metric, **about: str) -> Number:
-    """The metric `metric` at the selected epoch, with its bootstrap error."""
+    """The entry of a table for `metric` at the selected epoch, with bootstrap error."""
     selected = at_selected_epoch(metric)
     return Number(name, selected, about, error=bootstrap_error(selected))
 
 
 def scaled(name: str, metric: Metric, **about: str) -> Number:
-    """The metric `metric` at the temperature with the lowest validation ECE."""
+    """The entry of a table for `metric` at the temperature of lowest validation ECE."""
     return number(f"{name}{AFTER}", after_scaling(metric), **about)
 
 
 def both(name: str, metric: Metric, **about: str) -> list[Number]:
-    """The metric `metric` before and after temperature scaling."""
+    """The entries of a table for `metric` before and after temperature scaling."""
     return [number(name, metric, **about), scaled(name, metric, **about)]
 
 
@@ -529,7 +529,7 @@ TABLES: tuple[Table, ...] = (
     # Deviation: our Table J.1 shows FLSD-53, the method that the paper proposes,
     # because the paper does not say which focal loss it shows. The paper's criteria
     # choose among all epochs, and in a short run they may choose an untrained network;
-    # so we also show each criterion among the epochs with near the best accuracy.
+    # so we also show each criterion among the epochs whose accuracy is near the best.
     LossTable(
         name="table_j1",
         losses={"CE": CE, "FLSD-53": FLSD_53},

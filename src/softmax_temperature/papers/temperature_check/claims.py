@@ -53,7 +53,7 @@ STRONG = 0.02
 NEGLIGIBLE = 0.01
 """A difference in accuracy below one point counts as none."""
 MARGIN = 0.1
-"""The margin for a slope.
+"""A slope counts as predicted if it is within this margin of the prediction.
 
 Predictions hold in a limit that no measurement reaches.
 """

@@ -63,7 +63,9 @@ See `study.MEASURED_TABLES`.
 """
 EVENTS = (UNIT, TENTH, WHOLE, FIT, LEARNED)
 DYNAMICS = {"network": "real", "linearised": "linearised"}
-"""The models that follow the gradient, by name in the factors, with the name in cells.
+"""Maps the name of a model in the factors to its name in the cells.
+
+Two models follow the gradient: the network and its linearisation.
 """
 _FACTS_OF_FLOW = (
     "smooth",
@@ -269,8 +271,8 @@ def _values(
 ) -> list[dict[str, Any]]:
     """The values of a training run.
 
-    They are its history and, from after the last epoch, the temperature of Cooling, the
-    heuristic's prediction, and metrics of the logits.
+    The values are its history and, after the last epoch, the temperature of Cooling,
+    the heuristic's prediction, and metrics of the logits.
     """
     by_place: dict[tuple[str, int, bool], dict[str, Any]] = {}
 

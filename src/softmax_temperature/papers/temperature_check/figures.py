@@ -321,8 +321,8 @@ def _spreads(rows: pd.DataFrame) -> pd.DataFrame:
 def logit_norms(runs: Runs) -> Figure | None:
     """Draw test accuracy against the norm of the initial tempered logits.
 
-    The grey band spans the mean accuracies of the same network at all inverse
-    temperatures, without a given norm.
+    The grey band spans the mean accuracies at all inverse temperatures of the same
+    network with its own initial logits.
     """
     sweeps = by_sweep(numbers(runs, NORMS))
     judged = numbers(runs, CHOSEN_RATE & OWN_START)
@@ -386,7 +386,7 @@ def _accuracies_of_norms(axes: Axes, rows: pd.DataFrame) -> None:
 def three_temperatures(runs: Runs) -> Figure | None:
     """Draw the best inverse temperature for training each network, and three others.
 
-    The bar spans the inverse temperatures that are as good as the best.
+    A bar spans the inverse temperatures that are as good as the best.
     """
     table = tables.three_temperatures(runs)
     if table.empty:

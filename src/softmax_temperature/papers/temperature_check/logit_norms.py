@@ -1,4 +1,4 @@
-"""The effect of the initial logits' norm, alone and compared with the temperature's."""
+"""Contrasts that measure the effect of the initial logits' norm."""
 
 from __future__ import annotations
 

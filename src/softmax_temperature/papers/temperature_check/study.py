@@ -6,8 +6,8 @@ learning rates. `learning_rate` is the rescaled learning rate: the optimizer's r
 times the inverse temperature squared.
 
 The first seeds of a sweep tune the learning rate. Fresh seeds may then be trained with
-the rate that has the best validation accuracy. If a sweep has fresh seeds, only they
-are judged.
+the rate that has the best validation accuracy. If a sweep has fresh seeds, only the
+runs with these seeds are judged.
 """
 
 from __future__ import annotations
@@ -67,7 +67,10 @@ OF_ONE_TASK = (
 """The columns that only one kind of run has, training or gradient flow."""
 _NUMBERS_OF_A_START = ("inverse_temperature", "start_norm", "correlation")
 DATA = ("cifar10", "imagenet", "imagenet64", "imdb")
-"""The paper's data sets; a part of one, such as "cifar10-5000", also counts."""
+"""The data sets that count as the paper's.
+
+A part of one of these data sets, such as "cifar10-5000", also counts.
+"""
 STILL = 0.02
 """The largest relative drift of a kernel that counts as constant.
 
@@ -120,7 +123,7 @@ NORMS = (CHOSEN_RATE & SET_START & SEVERAL_STARTS).called(
 NORMS_AFTER_50 = (CHOSEN_RATE & SET_START & where(epochs=50.0)).called(
     "norms of the logits at the start, 50 epochs"
 )
-"""The runs in `SET_START` of 50 epochs, with the chosen learning rate.
+"""The runs in `SET_START` that train for 50 epochs with the chosen learning rate.
 
 Each norm has its own learning rates, and is therefore a separate sweep.
 """
@@ -219,7 +222,7 @@ def tidied(runs: Runs) -> Runs:
     """Add the columns that are derived from the runs' factors and values.
 
     Returns:
-        The runs. The new columns are `own` (whether the paper uses the data set),
+        The runs. The new columns are `own` (whether the data set is in `DATA`),
         `is_asked` (see `ASKED`), `guessing`, `label` (the kind of network),
         `network_and_data` (the title of a sweep; for gradient flow, the network alone),
         `arm`, `start_value` (the given norm or correlation of the start),

@@ -124,10 +124,11 @@ def three_temperatures(runs: Runs) -> pd.DataFrame:
         One row per sweep. `training_best` is the inverse temperature with the highest
         mean accuracy on validation data. `training_low` and `training_high` are the
         lowest and the highest inverse temperature that are as good: their mean accuracy
-        is lower by at most one standard error of the paired difference. The others are
-        geometric means over networks trained at 1: `post_hoc` of the inverse
-        temperatures that temperature scaling fits, `cooling` of those that Cooling
-        reaches, and `heuristic` of those that the heuristic predicts for the features.
+        is lower by at most one standard error of the paired difference. The other
+        columns are geometric means over networks trained at 1: `post_hoc` is the mean
+        of the inverse temperatures that temperature scaling fits, `cooling` of those
+        that Cooling reaches, and `heuristic` of those that the heuristic predicts for
+        the features.
     """
     judged = numbers(runs, CHOSEN_RATE & OWN_START)
     cooled = numbers(runs, CHOSEN_RATE & COOLED)
