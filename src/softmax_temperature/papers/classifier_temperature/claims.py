@@ -44,7 +44,7 @@ from softmax_temperature.papers.shared.runs import Runs
 from softmax_temperature.papers.shared.sweeps import Correlation, correlation
 
 NEGLIGIBLE = 0.01
-"""A difference in accuracy below one point counts as none."""
+"""A difference in accuracy below one point counts as no difference."""
 WEAK = 0.3
 STRONG = 0.5
 """By a common convention, |r| is called weak below `WEAK` and strong above `STRONG`."""

@@ -96,7 +96,7 @@ def _correlation_by_data_set(table: pd.DataFrame, statistics: str) -> pd.Series[
 def over_data_sets(
     values: pd.Series[float], rows: pd.DataFrame, *, left_out: bool = False
 ) -> OverTasks:
-    """The mean over data sets, in which generated data sets form a separate task.
+    """The mean over data sets, with the generated data sets as a separate task.
 
     If fewer than three data sets are not generated, all data sets form one task.
 

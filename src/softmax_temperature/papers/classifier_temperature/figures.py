@@ -39,7 +39,7 @@ INVERSE_TEMPERATURE = "inverse temperature α"
 RESCALED = {"plain": "plain loss", "rescaled": "loss divided by α"}
 """The two losses of Figure 2, in words."""
 SEARCHED = (1, 250)
-"""The smallest and the largest inverse temperature that is searched, section 4.1."""
+"""The smallest and the largest inverse temperature in the search of section 4.1."""
 LARGEST_SHOWN = 500
 """The largest prediction on the axis of Figure 4; larger ones are shown at its upper
 edge.

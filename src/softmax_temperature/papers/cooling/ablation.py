@@ -111,7 +111,7 @@ def table(runs: Runs, *, role: str) -> pd.DataFrame:
 
 
 def _why_none(row: pd.Series) -> str:
-    """The reason why no seed finished with and without Cooling."""
+    """The reason why no seed finished both with and without Cooling."""
     diverged = row["diverged_cooled"]
     stuck = row["stuck_cooled"]
     if diverged + stuck == row["runs"]:

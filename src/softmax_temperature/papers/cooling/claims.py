@@ -72,7 +72,7 @@ from softmax_temperature.papers.shared.runs import Runs
 from softmax_temperature.papers.shared.statistics import OverTasks, Task
 
 NEGLIGIBLE = 0.01
-"""A difference in accuracy below one point counts as none."""
+"""A difference in accuracy below one point counts as no difference."""
 LEAST = 0.001
 """A gain in segmentation counts only above this share, because two seeds may agree on a
 gain near 0.
@@ -257,7 +257,7 @@ def _against_schedules() -> Parts:
 
 
 def _against_other_modes() -> Parts:
-    """Compare last layer Cooling with each other mode, with one part per schedule."""
+    """Compare last layer Cooling with each other mode on each schedule."""
     others = {"distributed": DISTRIBUTED, "periodic": PERIODIC}
     return Parts(
         {
@@ -328,7 +328,7 @@ def _only(name: str) -> Where:
 
 
 def _under_each_change() -> Parts:
-    """The gain of last layer Cooling, with one part per change to recipe or Cooling."""
+    """The gain of last layer Cooling under each change to the recipe or to Cooling."""
     contrasts = {
         name: _accuracy(LAST_LAYER, NO_COOLING, _only(name)) for name in CHANGES
     }

@@ -414,7 +414,7 @@ def _leave_out_a_lone_start(
 def effects(runs: Runs) -> Figure | None:
     """Draw norms and calibration error over epochs, by mode, without a schedule.
 
-    The norms are of weights, gradients and logits.
+    The norms are those of weights, gradients and logits.
     """
     shown = _shown(runs).query("schedule == 'none'")
     if shown.empty:

@@ -101,10 +101,11 @@ from softmax_temperature.papers.shared.metrics import Measure, Metric
 from softmax_temperature.papers.shared.runs import Runs
 
 NEGLIGIBLE = 0.01
-"""A difference in accuracy or AUROC below one point counts as none."""
+"""A difference in accuracy or AUROC below one point counts as no difference."""
 ON_PAR = 0.005
-"""A difference in ECE after scaling below half a point counts as none: with gamma 3 the
-printed differences are at most 0.07 points.
+"""A difference in ECE after scaling below half a point counts as no difference.
+
+With gamma 3, the printed differences are at most 0.07 points.
 """
 NEAR_ONE = 1.1
 """The upper end of what section 5 calls "very close to 1"."""
@@ -265,7 +266,7 @@ def _at_bound(runs: Runs, chosen: pd.DataFrame) -> str:
 
 
 def _overfitting(name: str, *, sign: int) -> Mean:
-    """The change in the NLL `name`, times `sign`, in overfitting runs with CE.
+    """`sign` times the change in the NLL `name`, in the runs with CE that overfit.
 
     See `change_where_overfitted`.
     """
@@ -375,10 +376,7 @@ def _norms_of_linear_models() -> Parts:
 
 
 def _share_of_trainings(losses: list[str], condition: Where) -> Parts:
-    """For each loss in `losses`, the share of models that satisfy `condition`.
-
-    The models are translation models.
-    """
+    """For each of `losses`, the share of translation models that meet `condition`."""
     return Parts(
         {
             name: Proportion(

@@ -312,7 +312,7 @@ def read_run(run: DeclaredRun, artifact: Artifact) -> MeasuredRun:
 
 
 def _classifier(run: DeclaredRun, artifact: Artifact) -> MeasuredRun:
-    """Read a classifier from its cell and from the evaluation cell of the same name."""
+    """Read a classifier's run from its cell and from the evaluation's cell for it."""
     record = artifact.json("record.json")
     evaluation = evaluate_focal.result(run.cell)
     facts = {
@@ -404,8 +404,9 @@ def _renamed(metric: str) -> str:
 def merged(rows: Iterable[Row]) -> list[dict[str, Any]]:
     """Merge the rows that agree in split, epoch and `scaled`.
 
-    If several rows have the same metric, the last value wins: for instance, both the
-    history and the evaluation have the accuracy after the last epoch.
+    If several of them have a value for the same metric, the last value wins. For
+    instance, both the history and the evaluation have the accuracy after the last
+    epoch.
     """
     by_place: dict[tuple[Any, ...], dict[str, Any]] = {}
     for row in rows:

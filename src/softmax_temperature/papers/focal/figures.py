@@ -171,7 +171,10 @@ def figure_1(runs: Runs) -> Figure | None:
 
 
 def _nll_and_entropy(axes: Axes, rows: pd.DataFrame, text: str) -> None:
-    """Draw the NLL as solid and the entropy as dashed lines, by kind of sample."""
+    """Draw the NLL as solid lines and the entropy as dashed lines.
+
+    Each kind of sample has its own colour.
+    """
     for kind, suffix, colour in _SIDES:
         nll = f"nll{suffix}"
         entropy = f"entropy{suffix}"

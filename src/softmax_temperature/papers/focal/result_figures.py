@@ -301,7 +301,7 @@ def _errors(
 
 
 def _temperatures(axes: Axes, rows: pd.DataFrame, arms: Sequence[str]) -> None:
-    """Write each loss's temperature at the right of its row.
+    """Write each loss's mean temperature at the right end of its row.
 
     If no run with the loss learned, write "guesses" or "diverged" instead.
 

@@ -51,7 +51,7 @@ from softmax_temperature.papers.temperature_check.study import (
 STRONG = 0.02
 """A difference in accuracy above two points counts as strong."""
 NEGLIGIBLE = 0.01
-"""A difference in accuracy below one point counts as none."""
+"""A difference in accuracy below one point counts as no difference."""
 MARGIN = 0.1
 """A slope counts as predicted if it is within this margin of the prediction.
 

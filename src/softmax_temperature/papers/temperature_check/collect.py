@@ -228,7 +228,8 @@ def _declared_flows(params: Params) -> Iterator[DeclaredRun]:
 def _curves(inverse_temperatures: list[float]) -> Iterator[dict[str, Any]]:
     """Yield the factors of the courses that start from logits of 0.
 
-    The linearised course is the same for all inverse temperatures, so it has none.
+    The linearised course is the same for every inverse temperature, so its factor is
+    None.
     """
     start = {"start": "zero", "start_norm": 0.0}
     yield {**start, "dynamics": "linearised", "inverse_temperature": None}
@@ -254,7 +255,7 @@ def _norms(inverse_temperature: float, norms: list[float]) -> Iterator[dict[str,
 def read_run(
     run: DeclaredRun, artifact: Artifact, *, heuristic: RidgeHeuristic
 ) -> MeasuredRun:
-    """Read the outcome and the values of a run from its cell."""
+    """Read the facts, the values and the measured tables of a run from its cell."""
     if run.stage is early_learning:
         return _flow(run, artifact)
     record = artifact.json("record.json")
