@@ -47,8 +47,8 @@ FITTED = ("correlations", "predictions", "leave_one_out", "folds", "rules")
 """The names of the tables that the stage `heuristic` makes; they belong to no run.
 
 correlations: each statistic's correlation with the best inverse temperature.
-predictions: each pair's best inverse temperature with two predictions: one by a fit on
-    all pairs, and one by a fit without the pair's data set.
+predictions: each pair's best inverse temperature with two predictions: one from a fit
+    on all pairs, and one from a fit without the pair's data set.
 leave_one_out: summaries of the correlations of predicted and best inverse temperatures,
     by row of Table 1, subset of pairs and method.
 folds: the correlations that `leave_one_out` summarises, one per left-out data set.

@@ -96,7 +96,7 @@ def _ours(values: pd.Series[float], left_out: pd.DataFrame) -> dict[str, Any]:
 def cost_of_rules(runs: Runs) -> pd.DataFrame:
     """Statistics over pairs of the accuracy that each rule loses.
 
-    The loss is the best accuracy on the grid minus the rule's accuracy.
+    The accuracy lost is the best accuracy on the grid minus the rule's accuracy.
     """
     lost = runs.tables["rules"].groupby("rule", sort=False)["accuracy_lost"]
     columns = {

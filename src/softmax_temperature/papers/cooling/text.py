@@ -41,7 +41,7 @@ CROSSED = {
     "periodic": "epoch of first reset, kappa=1.0, tau_max=tau_re=100",
     "last_layer": "epoch when 1/tau first exceeds 100, last layer, kappa=0.75",
 }
-"""The printed name, by mode, of the first epoch with too high a temperature."""
+"""The printed name, by mode, of the first epoch whose temperature exceeds `LIMIT`."""
 _TIMES = {
     "seconds per training epoch": "epoch_seconds",
     "seconds per Cooling step": "seconds",

@@ -155,10 +155,10 @@ def calibration_summary(runs: Runs, written: Written) -> Figure | None:
     """Draw a figure of ours: ECE by loss before and after scaling, with temperatures.
 
     There is one row of panels per experiment. The left panels show the ECE before and
-    after scaling on one scale, the right ones the ECE after scaling on a larger scale,
-    because the values after scaling are small. Runs that guess are left out of the
-    means, because the ECE of guessing is near 0; their row says so. Returns None if
-    there are no experiments.
+    after scaling on one scale. The right panels show the ECE after scaling on a larger
+    scale, because the values after scaling are small. Runs that guess are left out of
+    the means, because the ECE of guessing is near 0; the row of their loss says so.
+    Returns None if there are no experiments.
     """
     experiments = shown_experiments(runs)
     if not experiments:

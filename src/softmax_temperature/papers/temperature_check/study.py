@@ -64,7 +64,7 @@ OF_ONE_TASK = (
     "logit_time",
     "drift_rate",
 )
-"""The columns that only one kind of run has, training or gradient flow."""
+"""The columns that only training runs have, and those that only gradient flow has."""
 _NUMBERS_OF_A_START = ("inverse_temperature", "start_norm", "correlation")
 DATA = ("cifar10", "imagenet", "imagenet64", "imdb")
 """The data sets that count as the paper's.
