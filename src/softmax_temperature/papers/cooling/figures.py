@@ -447,7 +447,7 @@ def effects(runs: Runs) -> Figure | None:
 
 
 def _shown(runs: Runs) -> pd.DataFrame:
-    """The finished runs of Table 1 on the first data set and network in the runs."""
+    """The finished runs of Table 1, only those on the first data set and network."""
     rows = runs.select(TABLE_1 & STANDARD_MODES & where(lost=False)).reset_index()
     return rows.merge(rows[SETTING].head(1))
 

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 # The paper prints "divergence" as the opposite of "converged" but does not define it
 # (section 4.2, Table 2).
 CHANCE = 1.5
-"""A network has learned if its accuracy is above this multiple of guessing's."""
+"""A network has learned if its accuracy is above this multiple of that of guessing."""
 COLLAPSE = 0.5
 """A run has collapsed if its accuracy ends below this share of its peak."""
 NEAR_GUESSING = 0.02
-"""A run guesses if its NLL is within this relative distance of guessing's NLL."""
+"""A run guesses if its NLL is within this relative distance of the NLL of guessing."""
 
 
 def outcome(

@@ -310,7 +310,7 @@ def _by_every_criterion() -> Parts:
 
 
 def _price_of_stopping_by_ece() -> Parts:
-    """The gain in ECE, and the cost in error, if ECE stops cross-entropy early."""
+    """The gain in ECE, and the cost in error, of stopping CE early by validation ECE."""
     stopped = stopped_at_any_epoch(ECE, "ece")
     gain = Difference(
         of=ECE,

@@ -187,7 +187,7 @@ class OnOutliers(Contrast):
     scaled: bool = False
 
     def measure(self, runs: Runs) -> Measurement:
-        """Measure the mean over the paper's sets, and each other set as a task."""
+        """Measure the mean over the paper's sets, and each other set by itself."""
         sets = outlier_sets(runs)
         if not sets:
             return not_tested(

@@ -56,7 +56,7 @@ ERRORS = {
 }
 NOISE_FLOOR = "noise_floor"
 GUESSING = 1.1
-"""A run guesses if its accuracy is below this multiple of guessing's accuracy."""
+"""A run guesses if its accuracy is below this multiple of the accuracy of guessing."""
 IMAGES = 4
 """The number of images that all losses get right, and of those that all get wrong.
 
