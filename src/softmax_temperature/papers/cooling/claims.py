@@ -363,7 +363,7 @@ def _cost(runs: Runs) -> Measurement:
     cost = runs.tables["cost"]
     if cost.empty:
         return not_tested(
-            "`make bench` measures it, and has not: see benchmarks/results.json"
+            "benchmarks/results.json has no times of Cooling; `make bench` measures them"
         )
     parts = {}
     for device, shares in cost.groupby("device", sort=False)["share"]:
