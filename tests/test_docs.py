@@ -21,6 +21,8 @@ from typing import Any
 
 import pytest
 import typer
+from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
 
 import softmax_temperature
 from softmax_temperature.papers.shared.claims import CONTRADICTED
@@ -78,6 +80,99 @@ def anchors(path: Path) -> set[str]:
         re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
         for heading in headings
     }
+
+
+# The programs that shell blocks start. Blocks use `.` and `softmax-temperature` as
+# arguments, too: the name of a folder or of an image.
+PROGRAMS = {
+    ".",
+    ".venv/bin/pre-commit",
+    "cd",
+    "docker",
+    "dvc",
+    "echo",
+    "export",
+    "git",
+    "ln",
+    "make",
+    "mv",
+    "nvidia-cuda-mps-control",
+    "pip",
+    "python",
+    "ray",
+    "rsync",
+    "softmax-temperature",
+    "torchrun",
+}
+STARTS = "|".join(map(re.escape, sorted(PROGRAMS - {".", "softmax-temperature"})))
+SECOND_COMMAND = re.compile(
+    rf"\s(?:(?:{STARTS})\s|softmax-temperature (?:{'|'.join(COMMANDS)})\b)"
+)
+FENCE = re.compile(r" *```(?:dockerfile|math|python|sh|text|yaml)?")
+
+
+def reflowed_commands(code: str) -> list[str]:
+    """Lines of a shell block that start with no program, or contain a second command.
+
+    An editor that joins lines also moves commands into the comment of the line above.
+    """
+    reflowed = []
+    for line in code.replace("\\\n", "").splitlines():
+        command, _, comment = re.sub("`[^`]*`", "", line).partition("#")
+        parts = [part.strip() for part in re.split(r"&&|\|", command)]
+        starts = {part.split()[0] for part in parts if part}
+        # The last words of `docker run` are a command.
+        rest = [part for part in parts if not part.startswith("docker run ")]
+        if starts - PROGRAMS or any(
+            SECOND_COMMAND.search(f"{text} ") for text in [*rest, f" {comment}"]
+        ):
+            reflowed.append(line)
+    return reflowed
+
+
+def check_blocks(page: str) -> None:
+    """Fail on a code block whose lines an editor has joined."""
+    fences = [line for line in TEXTS[page].splitlines() if "```" in line]
+    assert [line for line in fences if not FENCE.fullmatch(line)] == [], page
+    for language, code, _ in blocks(page, "python", "sh", "yaml"):
+        if language == "sh":
+            assert reflowed_commands(code) == [], page
+        elif language == "yaml":
+            assert isinstance(YAML(typ="safe").load(code), dict), page
+        else:
+            ast.parse(code, page)
+
+
+@pytest.mark.parametrize("page", TEXTS)
+def test_no_editor_has_joined_the_lines_of_a_code_block(page: str) -> None:
+    check_blocks(page)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["```python", "import math import os", "```"],
+        ["```python import math", "print(math.pi)", "```"],
+        ["```sh", "make repro make test", "```"],
+        ["```sh", "cd softmax-temperature softmax-temperature plan", "```"],
+        ["```sh", "dvc params diff softmax-temperature compare", "```"],
+        ["```sh", "dvc plots show  # the figures dvc push", "```"],
+        [
+            "```sh",
+            "make data  # which are present, and where to",
+            "get make test",
+            "```",
+        ],
+        ["```sh", "make data ```", "Text."],
+        ["```yaml", "notebooks: study: mini  # a folder level: 0.95", "```"],
+    ],
+)
+def test_joined_lines_of_a_code_block_are_found(
+    lines: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(TEXTS, "page", "\n".join([*lines, ""]))
+    with pytest.raises((AssertionError, SyntaxError, YAMLError)):
+        check_blocks("page")
 
 
 WITH_PYTHON = [page for page in TEXTS if page != RERUN and blocks(page, "python")]

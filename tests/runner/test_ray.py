@@ -61,13 +61,23 @@ def test_on_ray_no_two_cells_that_use_a_gpu_share_a_process() -> None:
 def documented(word: str) -> list[list[str]]:
     """The commands on the page about Ray that start with `word`, split into words."""
     lines = (
-        (ROOT / "docs" / "gpu_and_clusters.md")
+        (ROOT / "docs" / "how_to" / "ray.md")
         .read_text()
         .partition("## A Ray cluster")[2]
         .splitlines()
     )
     return [
         line.partition("#")[0].split() for line in lines if line.startswith(f"{word} ")
+    ]
+
+
+def test_the_page_about_ray_has_the_commands_that_start_the_cluster() -> None:
+    (setting,) = documented("export")
+    assert setting == ["export", "RAY_AUTH_MODE=token"]
+    assert [words[1] for words in documented("ray")] == [
+        "get-auth-token",
+        "start",
+        "start",
     ]
 
 
