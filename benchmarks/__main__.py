@@ -3,8 +3,8 @@
 It writes benchmarks/results.json, which has one section for each kind of machine, "cpu"
 or "gpu". A section names the machine and the library versions that produced it. It has
 no date, because Git records that. If the machine or a version changes, the section
-starts again. `--quick` measures small sizes, for which nothing is promised, and writes
-nothing.
+starts again. `--quick` measures small sizes, for which nothing is promised, and prints
+the results instead of writing them.
 """
 
 import importlib
@@ -110,7 +110,7 @@ PROMISES: dict[str, tuple[Promise, ...]] = {
         Promise("share", 0.019, at_least=False),
         Promise("share", 0.019, at_least=False, section="gpu"),
     ),
-    # There is no promise: the result decides how sweeps are trained.
+    # No speed is promised here: the result shows whether sweeps should be batched.
     "side_by_side": (),
     "tree_lstm": (
         Promise("ratio", 5.0, at_least=True),
@@ -134,7 +134,7 @@ def main(
         bool, typer.Option("--quick", help="Print small sizes, and write nothing.")
     ] = False,
 ) -> None:
-    """Run benchmarks; exit with 1 if a promise is not met."""
+    """Run the benchmarks, and exit with code 1 if a promise is not met."""
     names = only or BENCHMARKS
     for name in names:
         require_choice("--only", name, BENCHMARKS)
@@ -145,7 +145,7 @@ def main(
 
 
 def show(name: str) -> bool:
-    """Measure small sizes and print the result."""
+    """Measure one benchmark at small sizes, print the result and return True."""
     print(canonical_json({name: measured(name, quick=True)}), end="")
     return True
 
@@ -153,7 +153,7 @@ def show(name: str) -> bool:
 def record(name: str) -> bool:
     """Measure, judge and write one benchmark; return whether every promise is met.
 
-    Results are written at once, so that a later failure loses nothing.
+    The result is written at once, so that a later benchmark's failure loses nothing.
     """
     result = measured(name, quick=False)
     section = section_here()

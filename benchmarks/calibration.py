@@ -1,24 +1,24 @@
 """Speed of a calibration report and a temperature search, against loops and libraries.
 
-All three implementations start from the same float64 logits, in the same process, with
-the same number of threads. Each computes 90 % intervals of the accuracy, the top-5
-accuracy, the negative log-likelihood, the Brier score, and the expected, adaptive and
-classwise calibration errors. Each also searches the paper's grid of 100 temperatures
-for the smallest expected calibration error. Ours also computes the maximum and the
-debiased error and the noise floor.
+Ours, the loop and the libraries start from the same float64 logits, in the same
+process, with the same number of threads. Each computes 90 % intervals of the accuracy,
+the top-5 accuracy, the negative log-likelihood, the Brier score, and the expected,
+adaptive and classwise calibration errors. Each also searches the paper's grid of 100
+temperatures for the smallest expected calibration error. Ours also computes the maximum
+error, the debiased error and the noise floor.
 
 The peers compute no intervals, so we take percentiles of their metrics over 1,000
 resamples. Ours resamples only the scores. For calibration errors it uses closed-form
 intervals, because percentiles have too little coverage (docs/calibration_intervals.md).
-Much of the speed-up comes from this difference in method: ours does not resample the
-cells of all classes.
+Much of the speed-up comes from this difference in method: ours does not resample every
+bin of every class.
 
 We gave the peers every advantage. Both compute the softmax and the per-sample scores
 once, and resample them by index. The loop uses NumPy, with one mask per bin (per bin
 and class for the classwise error), as the paper's released code does. The libraries are
-netcal and torchmetrics without its argument checks. Both have the expected and
-classwise errors; we use torchmetrics' here, which take less than half of netcal's time.
-Only netcal has the adaptive error, and it bins each resample again.
+netcal and torchmetrics without its argument checks. Both libraries have the expected
+and classwise errors; we use those of torchmetrics, which take less than half of
+netcal's time. Only netcal has the adaptive error, and it bins each resample again.
 """
 
 import sys
@@ -161,7 +161,7 @@ def bin_gaps(
 
 
 def weighted_sum(gaps: list[tuple[float, float]]) -> float:
-    """Sum of the gaps, each times its share."""
+    """Sum of the gaps, each multiplied by its share."""
     return sum(gap * share for gap, share in gaps)
 
 
@@ -221,7 +221,7 @@ def torchmetrics_classwise(probs: Tensor, labels: Tensor) -> float:
 
 
 def sample_scores(logits: Tensor, labels: Tensor) -> dict[str, Floats]:
-    """Contribution of each sample to each metric that is a mean, by metric."""
+    """Each sample's contribution to each metric that is a mean, by metric."""
     top5 = logits.topk(5, dim=1).indices == labels[:, None]
     one_hot = F.one_hot(labels, logits.shape[1])
     scores = {
@@ -259,7 +259,7 @@ def intervals_of(
 def largest_distance(
     first: dict[str, tuple[float, float]], second: dict[str, tuple[float, float]]
 ) -> float:
-    """Largest distance between the ends of two intervals of one score.
+    """Largest distance, over all scores, between the ends of a score's two intervals.
 
     The unit is the width of the first interval.
     """

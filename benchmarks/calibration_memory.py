@@ -2,7 +2,7 @@
 
 The 1,000 x 50,257 float32 logits are a batch of next-word predictions with GPT-2's
 vocabulary. `calibrate` fits the temperature on 500 of the rows and reports on the
-others, with 1,000 resamples. An implementation that resamples the cells of all classes
+others, with 1,000 resamples. An implementation that resamples every bin of every class
 needs 13.8 GiB.
 """
 
@@ -19,7 +19,8 @@ from softmax_temperature import calibrate
 
 FULL_SIZE = (1_000, 50_257)
 QUICK_SIZE = (100, 5_000)
-FREQUENT = 50  # Nearly all labels are among these words, so that both halves have them.
+# Nearly all labels are among the first words, so that both halves contain them.
+FREQUENT = 50
 TEMPERATURE = 1.5
 ROWS = 100  # Labels are drawn for this many rows at a time, to save memory.
 

@@ -2,10 +2,10 @@
 
 The cooling paper reports 1.9 % (section 3.1). As in the paper, a small VGG trains on
 49,500 images of 32×32 pixels (here random) in batches of 64, and the temperature is
-fitted on 500 more. A step includes everything that Cooling adds: the logits of the
-held-out images, the fit, and the changes to the network and the optimizer. Epochs and
-steps alternate, one mode after the other, and the result is the median over the rounds.
-Networks train in the machine's fastest precision.
+fitted on 500 further images. A step includes everything that Cooling adds: the logits
+of the held-out images, the fit, and the changes to the network and the optimizer. In
+each round, every mode in turn trains an epoch and then takes a step; results are
+medians over the rounds. Networks train in the machine's fastest precision.
 """
 
 import sys
@@ -78,7 +78,7 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
     for trainer, callback in trainers.values():
         callback.after_epoch(trainer)
     epochs = []
-    # For each mode: seconds of a step and of the epoch before it.
+    # For each mode, one pair per round: seconds of the step and of the epoch before it.
     steps: dict[str, list[tuple[float, float]]] = {mode: [] for mode in MODES}
     for _ in range(1 if quick else ROUNDS):
         for mode, (trainer, callback) in trainers.items():
@@ -119,7 +119,7 @@ def random_images(count: int, *, seed: int, split: SplitName) -> ImageSet:
 def cooled(
     mode: str, train: ImageSet, held_out: ImageSet, device: str, precision: str
 ) -> tuple[Trainer, CoolingCallback]:
-    """A trainer with a new network, and its Cooling callback."""
+    """Return a trainer with a new network, and the Cooling callback of that network."""
     network = build_network(Network(architecture="vgg"), classes=10, seed=0)
     recipe = Recipe.model_validate(RECIPE | {"precision": precision})
     trainer = Trainer(

@@ -61,8 +61,8 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
 def measure_here(images: int) -> dict[str, Any]:
     """Embed generated images in this process.
 
-    The earlier peak must be below the peak during embedding, which it would hide
-    otherwise.
+    The system reports only the highest peak of the process, so memory use before the
+    embedding must stay below the peak during embedding.
     """
     # The pipeline's cells make this call too.
     keep_freed_memory()

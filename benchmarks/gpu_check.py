@@ -30,7 +30,7 @@ TRAININGS = {
         128,
     ),
 }
-# Images per second, and GPU memory in GiB.
+# Images per second and peak GPU memory in GiB, by network and kind of step.
 H100 = {
     ("vgg", "plain"): (15_823, 0.11),
     ("vgg", "captured"): (93_675, 0.24),

@@ -2,8 +2,8 @@
 
 The estimate scales the images per second that we measured on an H100
 (docs/gpu_and_clusters.md) by multiply-adds. We have no measured rate for text networks,
-the Transformer, embedding and the search: their rates are assumed, and marked so. An
-evaluated image costs a third of a trained one.
+the Transformer, embedding and the search: their rates are assumed, and marked so.
+Evaluating an image is assumed to cost a third of training on it.
 """
 
 import sys
@@ -29,11 +29,14 @@ from softmax_temperature.tools.programs import run_program
 # Multiply-adds per second on an H100 in bfloat16: measured images per second of
 # training, times the multiply-adds of the network's forward pass.
 LARGE = 15.0e12
-"""ResNet-50 at 11,558 images per second; WRN-16-4 reaches 19.5e12."""
+"""The rate of ResNet-50, at 11,558 images per second; WRN-16-4 reaches 19.5e12."""
 SMALL = 7.7e12
-"""Cooling's small VGG, 200,000 images per second in twelve parallel runs."""
+"""The rate of Cooling's small VGG: 200,000 images per second in 12 parallel runs."""
 SMALL_NETWORK = 0.1e9
-# These rates are assumed: samples per second over all runs on one GPU.
+# The following rates are assumed, and summed over all runs on one GPU: samples per
+# second of the text networks and of embedding, tokens per second of the Transformer,
+# and operations per second of the search. EVALUATED is the assumed cost of evaluating a
+# sample, relative to training on it.
 TEXTS = {"gru": 20_000, "text_cnn": 20_000, "tree_lstm": 2_000}
 EMBEDDED = 2_000
 TOKENS = 400_000
@@ -51,7 +54,7 @@ SIZES = {
     "newsgroups20_all": (15_098, 900, 3_999, 0),
     "sst_trees": (6_920, 872, 1_821, 0),
 }
-# Samples and classes of each data set of classifier_temperature.
+# Numbers of samples and of classes of each data set of classifier_temperature.
 EMBEDDINGS = {
     "mnist": (70_000, 10),
     "cifar10": (60_000, 10),
@@ -93,7 +96,7 @@ class Block:
 def show(
     profile: Annotated[str, typer.Argument(help="The name of a profile.")],
 ) -> None:
-    """Print the blocks of a profile, and the total of each stage."""
+    """Print a profile's blocks, the GPU-hours of each stage, and the total."""
     _, params = render_profile(profile, Path("profiles"))
     sums: dict[str, float] = {}
     print("stage | block | trainings | H100-hours\n---|---|---|---")
@@ -108,7 +111,7 @@ def show(
 
 
 def blocks(params: Params) -> Iterator[Block]:
-    """The blocks of the papers that a profile runs."""
+    """Yield the blocks of each paper that the profile runs."""
     if "classifier_temperature" in params.papers:
         yield from _classifier(params)
     if "focal" in params.papers:

@@ -4,11 +4,12 @@
 docs/calibration_intervals.md.
 
 Logits are normal with a given standard deviation; labels are drawn from softmax(z /
-T0). The report is that of `calibrate` with its defaults: the temperature is fitted on a
-random half, and the intervals use the other half. The truth is the error in the same
-bins over the whole population, for the classifier before scaling and with the fitted
-temperature. It comes from 200,000 fresh logits and their exact label probabilities, so
-no labels are drawn. The simulation takes seven minutes on one core.
+T0). Each report is made by `calibrate` with its defaults, except for fewer resamples,
+which do not affect these intervals: the temperature is fitted on a random half, and the
+intervals use the other half. The truth is the error in the same bins over the whole
+population, before scaling and after scaling with the fitted temperature. It comes from
+200,000 fresh logits and their exact label probabilities, so no labels are drawn. The
+simulation takes seven minutes on one core.
 """
 
 import re
@@ -36,10 +37,11 @@ Floats = NDArray[np.float64]
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "calibration_intervals.md"
 BINS = 15
 REPETITIONS = 200
-COMPARED = 100  # The other intervals are computed only in the first repetitions.
+COMPARED = 100  # The other methods' intervals are computed in this many repetitions.
 POPULATION = 200_000
 PIECE = 20_000
-GRID = 20  # Temperatures at which the truth is exact; it is interpolated between them.
+# Temperatures at which the truth is computed; between them, it is interpolated.
+GRID = 20
 ERRORS = {
     "expected_calibration_error": "ECE",
     "adaptive_calibration_error": "AdaECE",
@@ -59,7 +61,7 @@ class Setting(NamedTuple):
     deviation: float  # Standard deviation of the logits.
 
     def draw(self, seed: int) -> tuple[Tensor, Tensor]:
-        """Logits (n, classes) and labels (n,)."""
+        """Draw logits (n, classes) and labels (n,)."""
         generator = torch.Generator().manual_seed(seed)
         logits = self.logits(self.samples, generator)
         probs = torch.softmax(logits / self.temperature, dim=1)
@@ -87,13 +89,14 @@ SETTINGS = (
 class Coverage(NamedTuple):
     """Shares and means over the repetitions of one setting."""
 
-    # Keys are calibration errors; values are those before and after scaling, and of the
-    # change.
+    # Keys are names of calibration errors. Each list has three values: before scaling,
+    # after scaling, and for the change.
     truth: dict[str, list[float]]  # Mean true errors.
     covered: dict[str, list[float]]  # Shares of intervals that contain the true error.
     widths: dict[str, list[float]]  # Mean widths of intervals.
-    # Keys are the methods that are compared on the ECE.
-    methods: dict[str, list[float]]  # Shares of intervals that contain the true ECE.
+    # Keys are the names of the other methods. Most have intervals of the ECE; `_target`
+    # names the error of each.
+    methods: dict[str, list[float]]  # Shares of intervals that contain the true error.
     method_widths: dict[str, list[float]]
     temperature: float  # Share of temperature intervals that contain T0.
     advised: float  # Share of reports that advise scaling.
@@ -109,13 +112,12 @@ class Draw(NamedTuple):
     """The result of one repetition."""
 
     report: dict[str, Any]  # The data of the calibration report.
-    # Other intervals of the ECE (before, after, change); empty if they are not
-    # compared.
+    # The other methods' intervals (before, after, change); empty if not computed.
     others: dict[str, list[tuple[float, float]]]
 
 
 def simulate(setting: Setting, seed: int, compare: bool) -> Draw:
-    """One report, and the other intervals on the same rows."""
+    """Make a report; if `compare`, also compute the other methods' intervals."""
     logits, labels = setting.draw(seed)
     # Intervals of calibration errors do not depend on the number of resamples.
     report = calibrate(logits, labels, bootstrap=FEWEST_RESAMPLES, seed=seed)
@@ -171,7 +173,7 @@ def _target(method: str) -> str:
 def population_errors(setting: Setting, fitted: Floats) -> dict[str, Floats]:
     """The true errors before and after scaling, and their change.
 
-    The shape is (temperatures, 3), with one row for each fitted temperature.
+    Each array has the shape (len(fitted), 3), with one row for each fitted temperature.
     """
     grid = np.linspace(fitted.min(), fitted.max(), GRID)
     grid = np.sort(np.append(grid, setting.temperature))
@@ -282,7 +284,10 @@ def _reported(report: dict[str, Any], name: str) -> list[list[float]]:
 
 
 def _covered(ends: Floats, truth: Floats) -> list[float]:
-    """Shares of intervals (n, 3, 2) that contain the truth (n, 3), or NaN."""
+    """Shares, by column, of the intervals (n, 3, 2) that contain the truth (n, 3).
+
+    A column in which an interval is missing has the share NaN.
+    """
     holds = (ends[:, :, 0] <= truth) & (truth <= ends[:, :, 1])
     shares = np.where(np.isnan(ends[:, :, 0]).any(axis=0), np.nan, holds.mean(axis=0))
     return shares.tolist()  # type: ignore[no-any-return]

@@ -28,13 +28,15 @@ NORMAL = 1.6449  # The 95 % quantile of the standard normal distribution.
 
 
 class Moments(NamedTuple):
-    """Weighted means in each bin for one arm; one row per weighting of the samples.
+    """Weighted means for each bin of one arm; one row per weighting of the samples.
+
+    The means are over all samples: a sample outside a bin counts as 0 in that bin.
 
     Attributes:
         means: Means of correctness minus confidence, shape (rows, bins).
         squares: Means of that difference squared, shape (rows, bins).
         shares: Shares of the samples, shape (rows, bins).
-        samples: The number of samples.
+        samples: The number of samples: the sum of the weights in a row.
     """
 
     means: Floats
@@ -88,7 +90,7 @@ class Pair(NamedTuple):
 
     before: Moments
     after: Moments
-    products: Floats  # Products of the arms' gaps, shape (rows, bins, bins).
+    products: Floats  # Mean products of the two arms' gaps, shape (rows, bins, bins).
 
     @classmethod
     def of(
@@ -123,7 +125,7 @@ class Pair(NamedTuple):
 
     @property
     def errors(self) -> list[Floats]:
-        """Standard errors of the plain errors and their change, for fixed signs."""
+        """Standard errors of the ECEs and their change, with the signs held fixed."""
         variances = [
             arm.squares.sum(axis=1) - arm.plain**2 for arm in (self.before, self.after)
         ]
@@ -160,7 +162,7 @@ def intervals(
 
 
 def _reflected(here: Pair, resampled: Pair, name: str = "plain") -> list[Interval]:
-    """Percentiles reflected at the plain error, extended to contain it."""
+    """Percentiles reflected at the observed error, and extended to contain it."""
     found = []
     for value, draws in zip(here.arrays(name), resampled.arrays(name), strict=True):
         low, high = 2 * value[0] - np.quantile(draws, [0.95, 0.05])
@@ -278,7 +280,7 @@ def _halves(samples: int, seed: int) -> Tensor:
 
 
 def _mean_absolute(means: Floats, deviations: Floats) -> Floats:
-    """Mean of |m + s x| for a standard normal x."""
+    """Mean of |mean + deviation * x| for a standard normal x."""
     scaled = means / np.maximum(deviations, 1e-300)
     spread = deviations * np.sqrt(2 / np.pi) * np.exp(-(scaled**2) / 2)
     result: Floats = spread + means * erf(scaled / np.sqrt(2))
@@ -286,6 +288,6 @@ def _mean_absolute(means: Floats, deviations: Floats) -> Floats:
 
 
 def _bounded(found: list[Interval]) -> list[Interval]:
-    """Clip the intervals of errors at 0, but not the last one, that of the change."""
+    """Clip the intervals of errors at 0, but not the last interval, of the change."""
     *errors, change = found
     return [*((max(0.0, low), max(0.0, high)) for low, high in errors), change]

@@ -30,7 +30,7 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
     """Time `--help` of a stage program, an unchanged `dvc repro`, and `plan`.
 
     Args:
-        quick: Run each once instead of taking the median of several runs.
+        quick: Run each command once instead of taking the median of several runs.
 
     Returns:
         name, help_seconds (imports and argument parsing of a stage program),

@@ -14,7 +14,7 @@ Quick = Annotated[bool, typer.Option("--quick", help="Small sizes, in seconds.")
 def print_result(
     measure: Callable[..., dict[str, Any]], description: str | None
 ) -> int:
-    """Measure (small sizes with `--quick`), and print the result as JSON.
+    """Run `measure`, at small sizes with `--quick`, and print its result as JSON.
 
     Returns:
         The exit code.

@@ -43,8 +43,8 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
 
     Returns:
         name, size, precision, rounds; for each network the ratio of seconds (above 1 if
-        the batched step is faster), and the largest parameter difference after the same
-        steps.
+        the batched step is faster), and the largest parameter difference between the
+        two ways after the same number of steps.
     """
     torch.set_num_threads(1)
     result: dict[str, Any] = {
@@ -76,7 +76,7 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
 def batched_step(
     networks: list[nn.Module], images: Tensor, labels: Tensor
 ) -> tuple[Callable[[], None], dict[str, Any]]:
-    """A plain SGD step for all networks at once, and the parameters that it changes."""
+    """A function that takes an SGD step with all networks; their stacked parameters."""
     stacked, buffers = torch.func.stack_module_state(networks)
     skeleton = copy.deepcopy(networks[0]).to("meta")
 
@@ -102,7 +102,7 @@ def batched_step(
 def single_steps(
     networks: list[nn.Module], images: Tensor, labels: Tensor
 ) -> Callable[[], None]:
-    """A plain SGD step for one network after the other."""
+    """A function that takes a plain SGD step with one network after the other."""
     optimizers = [torch.optim.SGD(network.parameters(), RATE) for network in networks]
 
     def step() -> None:

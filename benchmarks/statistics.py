@@ -63,7 +63,7 @@ def clustered_embeddings(
 ) -> tuple[Tensor, Tensor]:
     """Rectified Gaussian clusters, float32.
 
-    They are sparse and non-negative, like pooled convolutional features.
+    The embeddings are sparse and non-negative, like pooled convolutional features.
     """
     generator = torch.Generator().manual_seed(0)
     labels = torch.randint(0, n_classes, (samples,), generator=generator)
@@ -105,7 +105,7 @@ def plain_traces(unit: Array, classes: NDArray[np.int64]) -> dict[str, float]:
 
 
 def plain_dimensions(unit: Array) -> dict[str, float]:
-    """Statistics over dimensions.
+    """Correlations, kurtosis, normality and PCA shares of the dimensions.
 
     scipy's kurtosis and Shapiro-Wilk test are called once per dimension.
     """

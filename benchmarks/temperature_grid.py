@@ -139,7 +139,7 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
 def clusters(samples: int, dim: int, classes: int, device: torch.device) -> Split:
     """Unit-length rectified Gaussian clusters, float32; no class is empty.
 
-    They are sparse and non-negative, like pooled convolutional features.
+    The embeddings are sparse and non-negative, like pooled convolutional features.
     """
     centres = torch.randn(classes, dim, generator=torch.Generator().manual_seed(0))
     generator = torch.Generator().manual_seed(samples)

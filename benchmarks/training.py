@@ -116,7 +116,7 @@ def side(
 ) -> ProcessPoolExecutor:
     """Start a process that builds one side and trains its first epoch.
 
-    Submit `seconds` to it to time the next epoch.
+    Submit `seconds` to the returned executor to time the next epoch.
     """
     context = multiprocessing.get_context("spawn")
     return ProcessPoolExecutor(
@@ -153,7 +153,7 @@ def our_epoch(
     batch_size: int,
     device: str,
 ) -> Callable[[], None]:
-    """Function that trains one epoch with this project's loop.
+    """Return a function that trains one epoch with this project's loop.
 
     As a side effect, the process keeps its freed memory from now on.
     """
@@ -219,7 +219,7 @@ def plain_epoch(
     batch_size: int,
     device: str,
 ) -> Callable[[], None]:
-    """Function that trains one epoch with the usual loop."""
+    """Return a function that trains one epoch with the usual loop."""
     loader = DataLoader(
         Pictures(pixels, labels),
         batch_size,

@@ -34,7 +34,7 @@ CHAINED = 0.5
 
 
 def measure(*, quick: bool = False) -> dict[str, Any]:
-    """Time forward and backward passes of one batch, alternating the two ways.
+    """Time forward and backward passes of one batch, alternating between the two ways.
 
     Args:
         quick: Use few trees and one round.
@@ -77,7 +77,7 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
 
 
 def random_trees(count: int, generator: torch.Generator) -> Tensor:
-    """Encoded trees (n, nodes, 4) of random words, labels and shapes."""
+    """Encoded trees (n, nodes, 4) with random words, labels and shapes."""
 
     def draw(low: int, high: int) -> int:
         return int(torch.randint(low, high, (1,), generator=generator))
@@ -96,7 +96,7 @@ def random_trees(count: int, generator: torch.Generator) -> Tensor:
 def step(
     network: TreeLSTM, trees: Tensor, states: Callable[[Tensor], Tensor]
 ) -> Callable[[], tuple[Tensor, ...]]:
-    """Function that returns the gradients of the loss over all labelled nodes.
+    """A function that computes the gradients of the loss over all labelled nodes.
 
     `states` maps trees to the states of their nodes.
     """

@@ -53,7 +53,7 @@ INDEXING = {"index", "index_put", "index_put_", "_index_put_impl_"}
 UNDECLARED = {
     "running_mean",
     "running_var",
-}  # These write to arguments that their schemas do not mark as written.
+}  # Operators write to these arguments, although their schemas do not say so.
 MOVES = {Tensor.to, Tensor.cpu, Tensor.cuda, torch.as_tensor}
 
 
@@ -366,7 +366,7 @@ def pretended_gpu() -> Iterator[PretendedGPU]:
 
 
 def _replaced(gpu: PretendedGPU) -> Iterator[tuple[Any, str, Any]]:
-    """Replacements for torch's queries to the driver and its own device checks."""
+    """Yield replacements for torch's queries of the driver and for its device checks."""
     autocast, group = (
         torch.autocast,
         torch.utils._foreach_utils._group_tensors_by_device_and_dtype,

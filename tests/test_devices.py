@@ -278,7 +278,7 @@ def test_captured_steps_are_the_plain_ones(
         if number and "cooling" not in options:
             assert len(gpu.waits()) <= PER_EPOCH
         after_epoch(captured)
-        if number == 1:  # The graph is captured again.
+        if number == 1:  # Loading a state captures the graph again.
             captured.trainer.load_state_dict(
                 copy.deepcopy(captured.trainer.state_dict())
             )
@@ -344,7 +344,7 @@ def test_a_step_that_fails_to_be_captured_is_taken_plainly(
     plain, captured = (small.vgg(gpu.name, loss=loss).trainer for _ in range(2))
     captured.capture_steps()
     for trainer in (plain, captured):
-        if loss == "brier":  # Brier loss makes the host wait.
+        if loss == "brier":  # Make the host wait for the loss.
             own = trainer.objective
             trainer.objective = lambda logits, *more, own=own: (
                 own(logits, *more) * (logits.sum().item() > -1e9)

@@ -54,7 +54,7 @@ def blocks(page: str, *languages: str) -> list[tuple[str, str, str | None]]:
 
 
 def check_shown(printed: str, shown: str) -> None:
-    """Check printed text: same words; numbers within a tenth or one last digit.
+    """Check that words are equal, and numbers within a tenth or one last digit.
 
     Other processors round differently, and training amplifies the differences.
     """
@@ -417,7 +417,8 @@ def _check_notebooks(site_folder: Path, notebooks: set[str], title: str) -> None
         assert re.findall(r"<h1[^>]*>(.*?)</h1>", text) == [
             f"{title}: notebook of {Path(notebook).parts[1]}"
         ]
-        # A browser would show the source of a notebook that it does not save.
+        # Without `download`, a browser would show the notebook's source instead of
+        # saving the notebook.
         assert re.search(r'<a download="\w+\.ipynb" href="notebook\.ipynb">', text)
         assert page.with_suffix(".ipynb").is_file()
         assert text.count("<table") >= 3

@@ -81,7 +81,7 @@ def test_a_page_is_quiet_legible_short_and_no_wider_than_the_window(
     assert [scale for scale in scales if SMALLEST / 72 * DPI * scale < LEGIBLE] == [], (
         "a figure's text is too small to read"
     )
-    found = browser.execute_script(CONTRAST)  # Unfolds sections, too.
+    found = browser.execute_script(CONTRAST)  # The script unfolds sections.
     assert found["faint"] == []
     assert found["texts"] > 20
     beyond = (

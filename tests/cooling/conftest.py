@@ -193,9 +193,11 @@ NETWORKS: dict[str, Callable[[], nn.Module]] = {
 
 @pytest.fixture(scope="module", autouse=True)
 def _only_own_objects_are_searched() -> None:
-    """Once something was compiled, Cooling searches the garbage collector's objects for
-    compiled networks. The objects that exist before a module's tests, which mostly
-    belong to libraries, need not be searched for every network.
+    """Keep the objects from before a module's tests out of Cooling's searches.
+
+    After anything has been compiled, Cooling searches the garbage collector's objects
+    for compiled networks. The objects that exist before a module's tests belong mostly
+    to libraries, and need not be searched for every network.
     """
     gc.freeze()
 
@@ -249,10 +251,11 @@ def images_for(images: Tensor) -> Callable[[nn.Module], Tensor]:
 
 @pytest.fixture(scope="session")
 def uncertain_labels() -> Callable[[Tensor], Tensor]:
-    """A function of logits (n, classes, ...): labels with a finite best temperature.
+    """A function that gives logits (n, classes, ...) labels with a finite best
+    temperature.
 
-    Of every three labels, two are the class of the largest logit, and one is that of
-    the second largest logit.
+    Of every three labels, two are the class of the largest logit, and one is the class
+    of the second largest logit.
     """
 
     def label(logits: Tensor) -> Tensor:

@@ -26,7 +26,7 @@ from softmax_temperature.scaling import fit_temperature
 
 
 def drawn(rows: int, seed: int) -> tuple[Tensor, Tensor]:
-    """Samples of two overlapping classes."""
+    """Inputs (rows, 4) from two overlapping classes, and labels (rows,)."""
     generator = torch.Generator().manual_seed(seed)
     labels = torch.arange(rows) % 2
     return torch.randn(rows, 4, generator=generator) + labels[:, None], labels
@@ -84,7 +84,9 @@ def test_lightning_cools_after_each_epoch(mode: str, tmp_path: Path) -> None:
 
 
 def sentences(rows: int, seed: int) -> list[dict[str, Tensor]]:
-    """Sentences of two classes; one word in four comes from the other class."""
+    """Sentences of two classes; on average, one word in four comes from the other
+    class.
+    """
     generator = torch.Generator().manual_seed(seed)
     labels = torch.arange(rows) % 2
     from_other_class = torch.rand(rows, 6, generator=generator) < 0.25

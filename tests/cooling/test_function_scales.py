@@ -67,7 +67,7 @@ def cooled(network: nn.Module, temperature: float) -> nn.Module:
 def test_the_network_becomes_itself_over_the_temperature(function: nn.Module) -> None:
     network = around(function)
     before = network(rows(function))
-    # These scales are extreme: 1e-30 is below every epsilon.
+    # The last two temperatures are extreme: 1e-30 is below every epsilon.
     for temperature in (7.0, 1e30, 1e-30):
         after = cooled(copy.deepcopy(network), temperature)(rows(function))
         torch.testing.assert_close(after * temperature, before, rtol=1e-12, atol=1e-13)
@@ -164,8 +164,8 @@ def test_copies_and_saved_states_carry_the_scales(kind: type[nn.Module]) -> None
     expected = cooled(network, 5.0)(rows(function))
     twin = copy.deepcopy(network)
     redistribute(network, cooling.plan_redistribution(network), 3.0)
-    # The copy has its own scales, and another Cooling of the network does not divide
-    # the copy's logits again.
+    # The copy has its own scales, and a new Cooling for the copy does not divide its
+    # logits again.
     cooling.Cooling(twin, mode="distributed")
     assert torch.equal(twin(rows(function)), expected)
     file = io.BytesIO()

@@ -16,7 +16,7 @@ MakeNetwork = Callable[..., nn.Module]
 
 @pytest.fixture
 def held(make_network: MakeNetwork) -> nn.Module:
-    """A network at temperature 3, in float32."""
+    """A float32 network with the last-layer temperature 3."""
     network = make_network("plain").float()
     cooling.Cooling(network)
     set_last_layer_temperature(network, 3.0)

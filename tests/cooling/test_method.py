@@ -1,4 +1,4 @@
-"""In every mode and network, Cooling divides the logits by the factor it returns."""
+"""In every mode, Cooling divides any network's logits by the factor that it returns."""
 
 import copy
 import math
@@ -46,7 +46,7 @@ def evaluate(network: nn.Module, images: Tensor) -> Tensor:
 
 @torch.no_grad()
 def disturb(network: nn.Module, seed: int) -> None:
-    """Change the parameters, as training does between two Coolings."""
+    """Change the parameters, as training does between two Cooling steps."""
     torch.manual_seed(seed)
     for parameter in network.parameters():
         parameter.mul_(1 + 0.2 * torch.rand_like(parameter))
@@ -147,7 +147,7 @@ def test_periodic_redistributes_when_it_exceeds_the_maximum(
     )
     weights = copy.deepcopy(dict(network.named_parameters()))
     held.cool(logits, labels)
-    # Up to the maximum temperature, the periodic mode equals last-layer Cooling.
+    # Up to the maximum temperature, the periodic mode behaves like the mode last_layer.
     assert held.temperature == pytest.approx(best, rel=1e-6)
     assert all(
         torch.equal(weights[name], value) for name, value in network.named_parameters()

@@ -33,7 +33,9 @@ def step(
 def history(
     make: MakeOptimizer, start: Tensor, scale: float
 ) -> tuple[optim.Optimizer, nn.Parameter]:
-    """An optimizer after three steps at learning rate 0 on parameters w' = scale w."""
+    """An optimizer after three steps at learning rate 0, and its parameter scale *
+    start.
+    """
     parameter = nn.Parameter(scale * start)
     optimizer = make([parameter])
     generator = torch.Generator().manual_seed(1)

@@ -47,8 +47,8 @@ def write_npz(tmp_path: Path) -> Write:
 def write_folders(tmp_path: Path) -> Write:
     """A function that writes `birds/PART/CLASS/N.png` and returns the folder `birds`.
 
-    The RGB images have several sizes. The function's arguments are the numbers of
-    images per class.
+    The RGB images have several sizes. For each part, a keyword argument gives the
+    number of images of each class.
     """
 
     def write(name: str = "birds", **parts: dict[str, int]) -> Path:
@@ -67,7 +67,7 @@ def write_folders(tmp_path: Path) -> Write:
 
 @pytest.fixture
 def write_jsonl(tmp_path: Path) -> Write:
-    """A function that writes `talk.jsonl`: objects as JSON, bytes unchanged."""
+    """A function that writes rows to `talk.jsonl`: objects as JSON, bytes unchanged."""
 
     def write(*rows: Any, name: str = "talk") -> Path:
         path = tmp_path / f"{name}.jsonl"

@@ -147,7 +147,7 @@ def test_ade20k(tmp_path: Path) -> None:
 
 
 def batches() -> dict[str, dict[str, Any]]:
-    """Two batches and the validation part; in each row red precedes green and blue."""
+    """Two training batches and a validation part; a row has the red values first."""
     generator = np.random.default_rng(0)
     parts = {}
     for name, labels in (

@@ -37,7 +37,8 @@ def test_the_noise_has_its_deviation_and_pixels_and_channels_are_independent() -
     assert abs((noise[:, 0] * noise[:, 1]).mean().item() / 25.5**2) < 0.02, (
         "channels are correlated"
     )
-    # A normal distribution has 68.3 % within one deviation and 95.4 % within two.
+    # A normal distribution has 68.3 % of its mass within one standard deviation and
+    # 95.4 % within two.
     assert (noise.abs() <= 25.5).double().mean().item() == pytest.approx(
         0.683, abs=0.01
     )

@@ -44,7 +44,7 @@ def test_sentences_are_the_same_everywhere_and_no_two_are_alike() -> None:
 
 
 def verdict(sentence: str) -> int:
-    """The class of a sentence by the rules in the data module's docstring."""
+    """The class of a sentence, by the rules stated in the data module's docstring."""
     words = sentence.replace(" ,", "").split()
     counting = words
     for conjunction in set(words) & set(phrases._LAST_CLAUSE_COUNTS):

@@ -70,7 +70,10 @@ class Missing:
 
 
 def approached(unit: float = 1.0, *, stop: float = math.inf, **changes: Any) -> Course:
-    """Integrate the flow of a logit from 0 towards 2, which is 2 - 2 exp(-s / unit)."""
+    """Integrate the flow of a logit that is 2 - 2 exp(-s / unit) at time s.
+
+    Where the logit exceeds `stop`, its speed is NaN.
+    """
 
     def rate(state: Any) -> Any:
         return np.where(state > stop, np.nan, (2 - state) / unit)
@@ -100,8 +103,9 @@ def test_times_and_events_of_an_exponential_in_any_unit(unit: float) -> None:
     assert [time for time, _ in course.moments] == [0.001 * unit, unit]
     for time, seen in course.moments:
         assert seen == (time, pytest.approx(2 - 2 * math.exp(-time / unit), abs=1e-7))
-    # At time log 2 the logit has changed by 1, and the loss has fallen to 1/2. A logit
-    # that starts at 0 has norm 0, so there is no event relative to the norm.
+    # At time log 2, in multiples of `unit`, the logit has changed by 1, and the loss
+    # has fallen to 1/2. A logit that starts at 0 has norm 0, so there is no event
+    # relative to the norm.
     expected = {UNIT: math.log(2), FIT: math.log(2), LEARNED: math.log(10)}
     assert {
         name: time / unit for name, (time, _) in course.crossings.items()

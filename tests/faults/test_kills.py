@@ -24,7 +24,7 @@ SECONDS = 120
 
 
 def started(*words: str, folder: Path, step: int) -> subprocess.Popen[str]:
-    """Start a program in a folder; return it once a cell has reported step `step`."""
+    """Start a program, and return its process once a cell has reported step `step`."""
     command = [sys.executable, "-m", *words]
     process = subprocess.Popen(
         command, cwd=folder, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True

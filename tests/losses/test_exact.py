@@ -1,6 +1,6 @@
 """Values and gradients are exact up to rounding, in every dtype and at every scale.
 
-The references have sixty digits.
+The reference values have sixty digits.
 """
 
 import math
@@ -72,7 +72,14 @@ def agrees(
     *,
     size: Decimal = Decimal(0),
 ) -> bool:
-    """Return whether the error is at most `ulps` rounding units of |right| + size."""
+    """Return whether the error is at most `ulps` rounding units of
+
+    right
+
+    + size.
+
+    If the dtype cannot hold `right`, `ours` must be infinite instead.
+    """
     info = torch.finfo(dtype)
     if abs(right) > Decimal(info.max):
         return math.isinf(ours)

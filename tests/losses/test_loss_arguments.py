@@ -198,7 +198,7 @@ def test_lists_are_not_tensors() -> None:
 
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int8])
 def test_labels_that_wrapped_around_are_refused(dtype: torch.dtype) -> None:
-    # Class 256 of 300 is 0 in eight bits.
+    # In eight bits, class 256 of 300 wraps around to 0.
     logits = torch.randn(300, 300, generator=torch.Generator().manual_seed(0))
     labels = torch.arange(300)
     calls: list[Any] = [

@@ -225,8 +225,8 @@ def test_focal_loss_by_hand_and_gamma_zero_is_the_cross_entropy() -> None:
 def test_nothing_pulls_at_certainty_and_the_cross_entropy_pulls_at_its_contrary(
     gamma: float,
 ) -> None:
-    # This is Proposition 1 at p = 1 and p = 0. In the first row the released code's (1
-    # - p) ** gamma gives NaN.
+    # This is Proposition 1 at p = 1 and p = 0. In the first row, the gradient of the
+    # released code's (1 - p) ** gamma is NaN if gamma is below 1.
     logits = torch.tensor([[1e4, 0.0], [0.0, 1e4]], requires_grad=True)
     (gradient,) = torch.autograd.grad(
         losses.focal_loss(logits, torch.tensor([0, 0]), gamma), logits
@@ -270,8 +270,9 @@ def test_gamma_star_is_the_smallest_gamma_that_keeps_g_below_one(p0: float) -> N
     assert ratio(p0, 0.99 * star) > 1
 
 
-# The references come from the formula, evaluated in 400 digits with mpmath. Below 0.5,
-# the formula with Lambert's W would lose half of the digits of float64 or all of them.
+# The expected values come from the formula with Lambert's W, evaluated in 400 digits
+# with mpmath. In float64, the formula would lose at least half of the digits for p0
+# below 0.5.
 @pytest.mark.parametrize(
     ("p0", "star"),
     [
@@ -333,7 +334,7 @@ def test_brier_loss_is_the_brier_score() -> None:
         losses.brier_loss(logits, labels),
         metrics.brier_score(logits.softmax(1), labels),
     )
-    # The wrong one of two classes has probability 1: (1 - 0)^2 + (0 - 1)^2.
+    # The wrong class has probability 1, so the loss is (0 - 1)^2 + (1 - 0)^2 = 2.
     assert losses.brier_loss(torch.tensor([[0.0, 1e4]]), torch.tensor([0])).item() == 2
 
 
@@ -383,7 +384,7 @@ def pairs_mean(
     weight: Callable[[float, float], float],
     width: float,
 ) -> float:
-    """Mean over all pairs of samples of the pair's weight times the kernel."""
+    """Mean of weight times kernel over all pairs of values in `first` and `second`."""
     return float(
         np.mean(
             [
@@ -397,7 +398,7 @@ def pairs_mean(
 def slow_weighted(
     logits: Tensor, labels: Tensor, width: float, *, as_released: bool
 ) -> float:
-    """Squared MMCE by double loops over pairs of right, wrong, and mixed samples."""
+    """Squared weighted MMCE, by double loops over right, wrong, and mixed pairs."""
     confidences, predicted = torch.softmax(logits, dim=1).max(1)
     right, wrong = (
         confidences[predicted == labels].tolist(),

@@ -268,7 +268,8 @@ SOFT: dict[str, tuple[nn.Module, nn.Module]] = {
 WEIGHT = torch.tensor([0.2, 1.0, 3.0], dtype=torch.float64)
 
 
-# torch weights the smoothed part of the labels by the weights of all classes.
+# Smoothing is compared without weights only, because torch weights the smoothed part of
+# the labels with the weights of all classes.
 @pytest.mark.parametrize(
     ("name", "weight"),
     [
@@ -316,8 +317,8 @@ def test_one_hot_labels_equal_their_classes(loss: nn.Module) -> None:
 
 
 def test_soft_labels_by_hand() -> None:
-    # Here p = (3/4, 1/4), q = (1/2, 1/2), and gamma is 2: ((1/4)^2 log 4/3 + (3/4)^2
-    # log 4) / 2.
+    # Here p = (3/4, 1/4), q = (1/2, 1/2), and gamma is 2, so the loss is ((1/4)^2
+    # log(4/3) + (3/4)^2 log 4) / 2.
     logits = torch.tensor([[3.0, 1.0]], dtype=torch.float64).log()
     soft = torch.full((1, 2), 0.5, dtype=torch.float64)
     focal = (math.log(4 / 3) / 16 + 9 * math.log(4) / 16) / 2

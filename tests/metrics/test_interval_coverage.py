@@ -4,11 +4,11 @@ import pytest
 
 from benchmarks.interval_coverage import ERRORS, PAGE, SETTINGS, Setting, measure
 
-LEAST = 0.87  # A 90 % interval must cover at least this share of 200 samples.
+LEAST = 0.87  # 90 % intervals must cover the truth in at least this share of samples.
 
 
 def documented(setting: Setting, name: str) -> list[float]:
-    """The page's coverages of an error before scaling, after it, and of the change."""
+    """Coverage on the page: of an error before and after scaling, and of its change."""
     rows = [
         [cell.strip() for cell in line.strip("|\n").split("|")]
         for line in PAGE.read_text(encoding="utf-8").splitlines()

@@ -46,7 +46,7 @@ def test_the_interval_of_one_bin_by_hand() -> None:
     error = one_bin(half, (torch.arange(100) % 2).double())
     assert error.value == 0
     assert error.largest_bias == pytest.approx(0.05 * math.sqrt(2 / math.pi))
-    deviation = math.hypot(0.05, 0.01)  # Unseen noise adds 1 / n.
+    deviation = math.hypot(0.05, 0.01)  # Unseen noise has sd 1 / n.
     assert error.interval == pytest.approx((0.0, 1.6449 * deviation), abs=1e-5)
     # If every prediction is right, the gap of 0.5 is far from 0 and does not vary.
     error = one_bin(half, torch.ones(100, dtype=torch.float64))
@@ -91,8 +91,8 @@ def test_no_gaps_have_less_bias_than_the_least(multiple: float) -> None:
         np.abs(gaps + noise).sum(axis=1).mean() - gaps.sum() for gaps in (alike, uneven)
     ]
     assert biases[0] <= biases[1] + 1e-4
-    # The least bias is that of the case in which noise increased the error as little as
-    # is plausible, so the least bias is below the mean bias.
+    # The least bias assumes that noise increased the error as little as is plausible,
+    # so it is below the mean bias.
     value = np.abs(alike + noise).sum(axis=1).mean()
     bound = least_bias(value, deviations)
     assert 0 <= bound <= biases[0]
@@ -110,8 +110,9 @@ def normal_mean_absolute(shift: float) -> float:
 
 
 def test_the_least_bias_is_that_of_the_largest_sum_the_sample_permits() -> None:
-    # If each true gap is one standard error, the observed sum is the 5th percentile of
-    # the sums, so these are the largest gaps that are consistent with the observed sum.
+    # The observed sum is the 5th percentile of the sums that occur if each true gap is
+    # one standard error. So true gaps of one standard error are the largest gaps that
+    # are consistent with the observed sum.
     generator = np.random.default_rng(1)
     deviations = np.full(40, 0.01)
     sums = np.abs(0.01 + 0.01 * generator.standard_normal((50_000, 40))).sum(axis=1)
@@ -131,8 +132,8 @@ def test_a_lower_bias_is_not_taken_from_noise_that_was_not_seen() -> None:
     sure = torch.full((4,), 0.9, dtype=torch.float64)
     error = one_bin(sure, torch.ones(4, dtype=torch.float64))
     assert error.least_bias == 0
-    # The unseen variance is a calibrated model's 0.09 minus the observed 0.01, divided
-    # by n, plus 1 / n^2.
+    # The unseen variance is a calibrated model's 0.9 * 0.1 minus the observed squared
+    # gap of 0.01, divided by n, plus 1 / n^2.
     assert error.unseen_variance == pytest.approx((0.09 - 0.01) / 4 + 1 / 16)
     # A gap of 0.1 is less than one standard error (0.14), so its bias equals the bias
     # of a gap of zero.

@@ -208,7 +208,8 @@ def test_small_batches_are_judged_together(size: int, form: str) -> None:
     feed(serve, logits())
     feed(loss, logits())
     assert loss._first_rows is wrapped._first_rows is None
-    # Tensors inside a transform of functions do not outlive it.
+    # Tensors inside a function transform such as `grad` do not outlive the transform,
+    # so no rows are kept from there.
     inner = losses.FocalLoss()
     gradient = torch.func.grad(lambda rows: inner(rows, LABELS[:8]))
     for _ in range(4):
@@ -232,7 +233,7 @@ def test_a_column_of_probabilities_is_refused(shape: tuple[int, ...]) -> None:
     labels = LABELS % 2
     with pytest.raises(ValueError, match=r"kind='probs', or --probs .* subtract 1"):
         calibrate(column, labels, bootstrap=0)
-    shifted = calibrate(column - 1, labels, bootstrap=0)  # As suggested.
+    shifted = calibrate(column - 1, labels, bootstrap=0)  # As the message suggests.
     assert shifted.data["rows"]["reported"] > 0
 
 
@@ -267,7 +268,7 @@ def test_the_share_of_rows_decides() -> None:
     mixed[: ROWS // 2 - 1] = PROBS[: ROWS // 2 - 1]
     with pytest.raises(ValueError, match="98 % of the rows"):
         check_not_probs(mixed)
-    check_not_probs(PROBS[:1])  # By chance, two small logits may sum to one.
+    check_not_probs(PROBS[:1])  # The logits of one row may sum to 1 by chance.
     check_not_probs(torch.eye(3)[LABELS.clamp(max=2)])  # Logits of a toy example.
 
 

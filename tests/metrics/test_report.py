@@ -23,9 +23,9 @@ SCORES = ["accuracy", "top5_accuracy", "negative_log_likelihood", "brier_score"]
 def drawn(
     samples: int = 300, classes: int = 8, *, decimals: int | None = None
 ) -> tuple[Tensor, Tensor]:
-    """Overconfident logits.
+    """Overconfident logits, and labels drawn at temperature 2.
 
-    If they are rounded to a few decimals, logits repeat and confidences tie.
+    If `decimals` is given, rows repeat and logits are rounded, so that confidences tie.
     """
     generator = torch.Generator().manual_seed(2)
     logits = 3 * torch.randn(samples, classes, generator=generator, dtype=torch.float64)
@@ -128,8 +128,8 @@ def test_paired_difference_equals_that_of_two_reports_on_the_same_rows() -> None
 
 
 def test_a_table_of_a_language_model_takes_little_memory(tmp_path: Path) -> None:
-    # With 150 rows of 12,000 classes, an earlier version that resampled the cells of
-    # all classes took 3 GiB.
+    # With 150 rows of 12,000 classes, an earlier version that resampled every bin of
+    # every class took 3 GiB.
     program = """
 import resource, torch
 from softmax_temperature import calibrate
@@ -207,8 +207,8 @@ def test_a_gpu_gives_the_same_report() -> None:
     assert there == pytest.approx(here, abs=1e-9)
 
 
-# The values that we first got on all 10,000 rows: accuracy, NLL, ECE, T by NLL, T by
-# ECE.
+# The values of our first run on all 10,000 rows: accuracy, NLL, ECE, and the
+# temperatures fitted by NLL and by ECE.
 FOUND = {
     "densenet_BC_100_12": (0.9562, 0.20173, 0.02539, 1.93618, 2.0),
     "resnet_basic_110": (0.9406, 0.32723, 0.04126, 2.56828, 2.6),

@@ -26,7 +26,7 @@ def perturbed(network: nn.Module) -> nn.Module:
 
 
 def weights_and_biases(network: nn.Module) -> list[tuple[Tensor, Tensor]]:
-    """The weight and the bias of every layer; an error if a layer lacks one of them."""
+    """The weight and the bias of every layer of a network whose layers have both."""
     parameters = list(network.parameters())
     return list(zip(parameters[::2], parameters[1::2], strict=True))
 

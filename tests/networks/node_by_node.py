@@ -1,6 +1,7 @@
 """The Tree-LSTM, one node after the other: equations 9 to 14 of Tai et al. 2015.
 
-Tests compare its values with the batched network, and a benchmark its speed.
+Tests compare its values with those of the batched network; a benchmark compares its
+speed.
 """
 
 from typing import NamedTuple

@@ -80,7 +80,7 @@ def test_images_are_independent_and_every_parameter_has_a_gradient(name: str) ->
         assert parameter.grad.abs().max() > 0
 
 
-# Numbers of parameters and of layers, without projections.
+# Number of parameters, and number of layers without the projections.
 SIZES: dict[str, tuple[str, dict[str, Any], int, int]] = {
     # These are the counts of the widely used PyTorch versions of these networks.
     "resnet50": ("bottleneck_resnet", {}, 23_520_842, 50),

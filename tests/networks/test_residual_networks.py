@@ -50,7 +50,8 @@ def test_a_shortcut_takes_every_second_pixel_between_zero_channels() -> None:
 def classical_bottlenecks(
     state: State, maps: Tensor, *, training: bool, double: bool
 ) -> Tensor:
-    """The outputs of a network of the classical form, whose blocks activate their sums.
+    """The logits of a classical network, whose blocks apply the activation to their
+    sums.
 
     There are two stages; the first has a block with an identity shortcut.
     """
@@ -95,7 +96,8 @@ def test_a_bottleneck_resnet_equals_its_classical_form(
 
 
 def preactivation_bottlenecks(state: State, maps: Tensor, *, double: bool) -> Tensor:
-    """He et al. 2016b, in evaluation: each convolution reads activated maps.
+    """The logits of He et al. 2016b in evaluation mode: convolutions read activated
+    maps.
 
     There are two stages; the first has a block with an identity shortcut.
     """
@@ -129,7 +131,7 @@ def test_a_preactivation_resnet_equals_its_formula(activation: str) -> None:
 
 
 def wide_resnet(state: State, maps: Tensor) -> Tensor:
-    """The outputs of a wide network with pre-activation blocks."""
+    """The logits of a wide network with pre-activation blocks."""
 
     def activated(name: str, values: Tensor) -> Tensor:
         return rectified(normalised(state, name, values))
@@ -156,7 +158,7 @@ def test_a_wide_resnet_equals_its_formula(batch_norm: bool) -> None:
 
 
 def released_wide_resnet(state: State, maps: Tensor) -> Tensor:
-    """The outputs of the released network, with post-activation blocks."""
+    """The logits of the released network, with post-activation blocks."""
 
     def layer(name: str, first: int, values: Tensor, stride: int = 1) -> Tensor:
         values = convolved(state, f"{name}.{first}", values, stride)

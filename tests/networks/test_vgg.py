@@ -18,7 +18,7 @@ def tiny_vgg(**arguments: object) -> SmallVGG:
 def written_out(
     network: SmallVGG, maps: Tensor, *, double: bool, average: bool
 ) -> Tensor:
-    """The network as one sentence of the paper describes it.
+    """The logits of the network that one sentence of the paper describes.
 
     The network has pairs of convolutions, pooling after each pair, then a dense layer
     and a layer that returns the logits.
@@ -45,8 +45,8 @@ def test_a_vgg_is_the_papers_sentence(activation: str, pooling: str) -> None:
 
 def test_the_weights_of_a_vgg_start_as_keras_draws_them() -> None:
     network = tiny_vgg(widths=(24, 48), dense=64)
-    # The convolution has 24 channels and 48 filters of 3×3: sqrt(6 / (9 · 24 + 9 ·
-    # 48)).
+    # The convolution has 24 channels and 48 filters of 3×3, so the bound is sqrt(6 / (9
+    # · 24 + 9 · 48)).
     weight = network.convolutions[2].weight
     bound = (6 / (9 * 24 + 9 * 48)) ** 0.5
     assert 0.99 * bound < weight.abs().max() <= bound

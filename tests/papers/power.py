@@ -70,7 +70,7 @@ def simulated(
 ) -> Parts:
     """The parts of a simulated study in which the true value of every task is `center`.
 
-    By default it has as many values as the measured study.
+    By default, each task has as many values as in the measured study.
     """
     tasks = {name: list(part.tasks) for name, part in parts.items()}
     for block in blocks(parts):
@@ -88,7 +88,7 @@ def simulated(
 
 
 def first(parts: Parts, n: int) -> Parts:
-    """The first n values of every task."""
+    """The parts, with only the first n values of every task."""
     return {
         name: replace(
             part,
@@ -102,7 +102,7 @@ def first(parts: Parts, n: int) -> Parts:
 
 
 def holds(criterion: Criterion, parts: Parts, level: float) -> bool:
-    """Return whether a claim with these parts holds."""
+    """Return whether a claim with this criterion and these parts holds."""
     if criterion.some:
         level = 1 - (1 - level) / len(parts)
     inside = []
@@ -130,11 +130,15 @@ def chance_of_holding(
 ) -> float:
     """The share of simulated studies in which a claim holds at one of its looks.
 
-    Args: criterion: The claim's criterion. parts: The measured parts. center: The
-    true value of every task. generator: Draws the studies. level: The confidence
-    level at which each look is judged. looks: The number of seeds at each look. By
-    default, there is one look with as many seeds as measured. repeats: The number
-    of simulated studies.
+    Args:
+        criterion: The claim's criterion.
+        parts: The measured parts.
+        center: The true value of every task.
+        generator: Draws the studies.
+        level: The confidence level at which each look is judged.
+        looks: The number of seeds at each look. By default, there is one look with as
+            many seeds as measured.
+        repeats: The number of simulated studies.
     """
     hits = 0
     for _ in range(repeats):

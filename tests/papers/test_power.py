@@ -119,7 +119,8 @@ SEEDS_AT_LOOKS = {
 }
 """Number of seeds at each look, by study and number of looks (docs/protocol.md).
 
-If two claims of a study differ, the entry is of the one with the latest last look.
+If two claims of a study differ, the entry is for the claim whose last look has the most
+seeds.
 """
 FROM_RECORDS = (
     "feats-corr-is-strongest",
@@ -166,8 +167,9 @@ def runs_in(study: str, paper: str) -> Runs:
 
 
 def designs(study: str, paper: str, only: str | None = None) -> list[Design]:
-    """The claims of a study that are about means over seeds, or over data sets, or one
-    of them.
+    """The claims of a study that are about means over seeds or over data sets.
+
+    If `only` is given, the claim with this id alone.
     """
     module = import_module(f"softmax_temperature.papers.{paper}.claims")
     found = []
@@ -240,8 +242,8 @@ def test_schedules_that_share_seeds_rarely_pass_for_equivalent() -> None:
     repeats = 500
     design = smooth_schedules()
     assert design.false_holds(repeats) <= limit(repeats)
-    # If the tasks were judged as independent, claims would hold about three times as
-    # often as 5 % allows.
+    # If the tasks were judged as independent, the false claim would hold in about three
+    # times the allowed 5 % of studies.
     (part,) = design.parts.values()
     generator = np.random.default_rng(1)
     bound = design.claim.criterion.bounds[0]
@@ -255,7 +257,7 @@ def test_schedules_that_share_seeds_rarely_pass_for_equivalent() -> None:
 
 
 def plain(n: int, tasks: int = 1) -> dict[str, OverTasks]:
-    """Values with mean 0 of independent tasks."""
+    """Standard normal values of independent tasks."""
     draws = np.random.default_rng(0).normal(size=(tasks, n))
     return {"": OverTasks(tuple(Task("", tuple(row.tolist())) for row in draws))}
 
@@ -555,9 +557,9 @@ def sweep(
     noise: float = 0.01,
     **start: Any,
 ) -> list[Row]:
-    """A sweep with independent noise per training; the middle rate is the best.
+    """A sweep with independent noise per training run; the middle rate is the best.
 
-    The noise of validation and of test data is independent.
+    A validation accuracy is the test accuracy plus more noise, with an sd of one point.
     """
     cells = [("tuning", rate, seed) for rate in RATES for seed in range(seeds)]
     cells += [("confirmation", RATES[1], seeds + seed) for seed in range(confirm)]

@@ -15,7 +15,7 @@ from tests.profiles import profile
 
 @pytest.fixture(scope="session")
 def tiny() -> Params:
-    """Profile smoke, reduced to three random backbones, one engine, and few epochs."""
+    """Profile smoke with three random backbones, the serial engine, and few epochs."""
     smoke = profile("smoke")
     backbones = smoke.model_dump()["backbones"]
     wider = {

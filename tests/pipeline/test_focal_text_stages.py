@@ -32,7 +32,7 @@ RESULTS, VECTORS = Path("results/tiny/focal"), Path("raw/vectors.txt")
 WIDTH, WORDS = (
     4,
     ("good", "bad", "film", "plot", "the", "not"),
-)  # The file of word vectors has exactly these words.
+)  # The words of the data that have vectors.
 RECIPE: dict[str, Any] = {
     "epochs": 3,
     "planned_epochs": 6,

@@ -209,7 +209,7 @@ def test_a_failed_download_is_listed_first_and_left_out(
 
 
 def collected(paper: str) -> Path:
-    """Collect a paper's results without drawing figures."""
+    """Collect a paper's results without drawing figures, and return their folder."""
     folder = Path("results/gaps") / paper
     module: Any = __import__(
         f"softmax_temperature.papers.{paper}.collect", fromlist=["collect"]

@@ -51,7 +51,7 @@ def run(params: Params, stage: Any, names: Iterable[str] | None = None) -> None:
 
 
 def slug(paper: Any) -> str:
-    """The slug of the paper whose `collect` module this is."""
+    """The slug of the paper whose `collect` module is given."""
     return str(paper.__name__.split(".")[-2])
 
 
@@ -70,7 +70,7 @@ def finish(folder: Path, work: Callable[[], Any]) -> Path:
 
 
 class Killed(BaseException):
-    """Simulates a kill, because no code catches it."""
+    """Simulates a kill: no code catches this exception."""
 
 
 def with_kills(work: Callable[[], Any], kills: int) -> list[int]:

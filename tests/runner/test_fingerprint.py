@@ -70,7 +70,9 @@ Printed = Callable[..., str]
 
 @pytest.fixture(scope="module")
 def printed() -> Printed:
-    """A function that runs code with the folder's package and returns the output."""
+    """A function that runs code with the package in a folder and returns what it
+    prints.
+    """
 
     def run(package: Path, code: str, *arguments: str) -> str:
         return subprocess.run(

@@ -20,7 +20,7 @@ OUTPUT = Path("data/counts")
 STEPS = 20
 _kept: list[torch.Tensor] = []
 progress.SECONDS_BETWEEN_LINES = (
-    0.0  # Log every step. Workers import this module, so it applies to them too.
+    0.0  # Log every step, in workers too, because they import this module.
 )
 
 
@@ -84,7 +84,7 @@ def steps() -> list[tuple[int, int]]:
 
 
 def processes() -> dict[int, set[tuple[int, str]]]:
-    """By cell number, the processes that ran the cell and the GPUs that they saw."""
+    """The processes that ran each cell and the GPUs that they saw, by cell number."""
     found: dict[int, set[tuple[int, str]]] = {}
     for number, _, process, devices in map(
         str.split, Path("steps.txt").read_text().splitlines()

@@ -17,7 +17,7 @@ from tests.papers.unchanged import unchanged
 SEEDS = (0, 1, 2)
 EPOCHS = 6
 MODES = ("none", "distributed", "periodic", "last_layer")
-TABLE_1 = {  # Seed 0's test accuracy, in the order of MODES.
+TABLE_1 = {  # Seed 0's test accuracy by schedule, in the order of MODES.
     "cosine": (0.786, 0.783, 0.786, 0.788),
     "exponential_fast": (0.770, 0.768, 0.770, 0.772),
     "exponential_slow": (0.777, 0.773, 0.775, 0.777),
@@ -148,12 +148,12 @@ SEGMENTATION = {
     "classes": 11,
     "train_images": None,
 }
-SCORES = {  # Mean IoU and pixel accuracy, seeds 0 and 1.
+SCORES = {  # Mean IoU and pixel accuracy of seeds 0 and 1.
     "none": ((0.400, 0.700), (0.410, 0.710)),
     "last_layer": ((0.410, 0.710), (0.422, 0.720)),
 }
 APPLIED = (0.5, 4.0, 10.0, 2.0, 4.0, 2.0)
-"""Temperature applied by each Cooling; the products are 0.5, 2, 20, 40, 160, 320."""
+"""Temperatures of the Cooling steps; their products are 0.5, 2, 20, 40, 160, 320."""
 COST = pd.DataFrame(
     {
         "device": "cpu",
@@ -229,10 +229,10 @@ def factors_of(run: Run, diverged: bool) -> dict[str, Any]:
 
 
 def accuracy(run: Run) -> float | None:
-    """Accuracy of a run after its last epoch.
+    """Accuracy of a run after its last epoch; None if the run diverges.
 
-    Each further seed adds 0.1 points without Cooling and 0.2 points with it, so the
-    difference grows by 0.1.
+    Each further seed adds 0.1 points without Cooling and 0.2 points with it, so
+    Cooling's gain grows by 0.1 points per seed.
     """
     first = ACCURACY[run[:3]]
     if first is None:
@@ -279,8 +279,8 @@ def history(run: Run, last: float) -> Rows:
 def temperatures(run: Run, applied: Iterable[float] = APPLIED) -> Rows:
     """Values recorded for one Cooling step per epoch.
 
-    In epoch 5, the arm with factor 0.75 heats half as fast as the others, so its
-    products are 0.5, 2, 20, 40, 80 and 160.
+    In epoch 5, the arm with factor 0.75 applies half the temperature that the other
+    arms apply, so its products are 0.5, 2, 20, 40, 80 and 160.
     """
     rows: Rows = []
     total = 1.0
@@ -365,5 +365,5 @@ def measured_anew(
 
 
 def stuck(runs: Runs, which: Where) -> Runs:
-    """The study, but the runs that `which` selects only guess after every epoch."""
+    """The study, with the accuracy of guessing for the runs that `which` selects."""
     return measured_anew(runs, "accuracy", lambda _: 0.1, which)

@@ -96,7 +96,8 @@ def _values(run: Run) -> Rows:
     applied = (1.5 if run.arm == "periodic" else 1.2) + 0.01 * run.seed
     rows: Rows = []
     for epoch in range(1, EPOCHS + 1):
-        # Only after the last epoch does the difference have the opposite sign.
+        # Cooling gains after every epoch except the last one, after which there is no
+        # gain.
         reached = first + gain * (epoch < EPOCHS)
         rows.append({"split": "test", "epoch": epoch, "accuracy": reached, "ece": ece})
         if run.arm != "none":
@@ -249,8 +250,8 @@ def test_a_claim_about_all_schedules_is_not_tested_until_all_were_trained(
 
 
 def test_a_training_that_collapses_diverges(runs: Runs) -> None:
-    # In our studies, runs with factor 1.25 stay finite but end at 24 % after a peak of
-    # 80 %.
+    # In our studies, runs with factor 1.25 stay finite, but their accuracy ends at 24 %
+    # after a peak of 80 %.
     finite = changed(runs, where(factor=1.25), overflowed=False)
     name = "factors-above-1-diverge"
     assert verdict(finite, name)["verdict"] == CONTRADICTED

@@ -35,7 +35,7 @@ def drawn(name: str, runs: Runs) -> Figure:
 def lines(
     axes: Axes, colour: object, style: str = "-", marker: str | None = None
 ) -> list[list[float]]:
-    """The y values of each line that has this colour and this style."""
+    """The y values of each line with the given colour, style and marker."""
     return [
         np.asarray(line.get_ydata(), float).tolist()
         for line in axes.lines
@@ -202,9 +202,8 @@ def test_training_curves_have_a_row_a_schedule_and_test_data_their_own_scale(
     ]
     assert [axes.get_ylabel() for axes in panels[::2]] == titles
     test, train = (lines(axes, figures.COLOURS["none"])[0] for axes in panels[8:10])
-    # After the last epoch the seeds have test accuracies of 74.7, 74.8 and 74.9 %.
-    # After each earlier epoch they are 5 points lower, and on training data 10 points
-    # higher.
+    # After the last epoch the seeds have test accuracies of 74.7, 74.8 and 74.9 %. The
+    # accuracies rise by 5 points per epoch, and are 10 points higher on training data.
     assert test == pytest.approx([49.8, 54.8, 59.8, 64.8, 69.8, 74.8])
     assert train == pytest.approx([value + 10 for value in test])
     assert panels[0].get_ylim() == panels[2].get_ylim() != panels[1].get_ylim()
@@ -226,7 +225,8 @@ def test_a_lone_first_epoch_is_shown_as_a_number_below_the_scale(runs: Runs) -> 
     figure = drawn("curves", without_test_accuracy(runs, 2, 3, 4))
     tests, trains = figure.axes[::2], figure.axes[1::2]
     # The smallest accuracy of any seed after epoch 5 is 69.7 %, without Cooling and
-    # without a schedule. After the first epoch the smallest mean is 49.8 %.
+    # without a schedule, so the scale starts at 67.7 %. After the first epoch the
+    # smallest mean is 49.8 %.
     assert [axes.get_ylim()[0] for axes in tests] == pytest.approx([67.7] * 6)
     assert texts(tests[4]) == ["50 to 55 %"]
     (triangle,) = (line for line in tests[4].lines if line.get_marker() == "v")

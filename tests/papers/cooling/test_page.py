@@ -47,7 +47,7 @@ def folder(study: str) -> Path:
 
 
 def points(value: float) -> str:
-    """A share as a text in points, with one decimal; zero has no minus sign."""
+    """Format a share in points, with one decimal and without a minus sign for zero."""
     text = f"{100 * value:.1f}"
     return "0.0" if text == "-0.0" else text
 
@@ -107,7 +107,7 @@ def test_gains_at_full_size_are_those_that_are_judged(page: str) -> None:
 
 
 def gains() -> Iterator[tuple[str, str, float, Estimate]]:
-    """Yield each mode and schedule with the printed gain and our half-width gain.
+    """Yield each mode and schedule with the printed gain and our gain in study HALF.
 
     All intervals have the same level.
     """
@@ -179,7 +179,7 @@ def test_gains_without_a_schedule_and_with_steps_have_the_verdicts_intervals(
         if schedule in {"none", "piecewise"}:
             row = rows[name.format("out" if schedule == "none" else "-piecewise")]
             assert (row["low"], row["high"]) == pytest.approx(ours.ends, rel=1e-5)
-    # This claim holds only narrowly, so the page shows as many digits as decide it.
+    # This claim holds only narrowly, so the page shows enough digits to tell.
     row = rows["distributed-is-on-par-on-all-schedules"]
     ends = f"[{100 * row['low']:.2f}, {100 * row['high']:.2f}]"
     assert f"{points(row['value'])} {ends} (96.7 %, six seeds)" in page

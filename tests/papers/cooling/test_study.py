@@ -44,8 +44,8 @@ NEVER = float("nan")
         # factor 1.25.
         ([0.1, 0.8, 0.24], NEVER, True, False),
         ([0.1, 0.8, 0.41], NEVER, False, False),
-        # By the registered rule, an NLL as high as that of guessing means divergence,
-        # whatever the accuracy.
+        # By the registered rule, an NLL within 2 % of that of guessing means
+        # divergence, whatever the accuracy.
         ([0.1, 0.3, 0.2], LN_10 * 1.019, True, False),
         ([0.1, 0.3, 0.2], LN_10 * 0.981, True, False),
         ([0.1, 0.3, 0.2], LN_10 * 1.021, False, False),

@@ -66,7 +66,7 @@ _CIFAR_10 = {
 }
 _ABOUT: dict[str, dict[str, Any]] = {
     CIFAR: _CIFAR_10,
-    # This task also takes the place of tasks on texts.
+    # The tests also use this task in place of a task on texts.
     DIGITS: {"dataset": "digits", "network": "small", "embeddings": "learned"},
     MEAN: {**_CIFAR_10, "variant": "mean reduction", "variant_of": CIFAR},
 }
@@ -107,7 +107,7 @@ def _runs() -> Runs:
 
 
 def _history(number: int, arm: str, seed: int) -> list[dict[str, Any]]:
-    """Scores after each epoch; those after the last epoch equal the evaluation's."""
+    """Scores after each epoch; `_evaluation` has the test scores after the last one."""
     is_ce = arm == "CE"
     rows = []
     for epoch in range(1, EPOCHS + 1):
@@ -181,7 +181,7 @@ def _other_sets(number: int, arm: str, seed: int) -> list[dict[str, Any]]:
 
 
 def _samples(experiment: str, arm: str, seed: int) -> dict[str, list[dict[str, Any]]]:
-    """Tables of a run: gradient norms, bins, curves, the first seed's predictions."""
+    """Tables of a run: gradient norms, bins, ROC curves, and predictions of seed 0."""
     if experiment == MEAN:
         return {}
     return {
@@ -223,7 +223,9 @@ def _roc() -> list[dict[str, Any]]:
 
 
 def _panels(arm: str) -> list[dict[str, Any]]:
-    """Predictions of three images: 7 is right, 9 wrong, and 40 right only for CE."""
+    """Predictions for three images: 7 is right, 9 is wrong, and 40 is right only for
+    CE.
+    """
     rows = []
     for scaling, confidence in (("none", 0.91), ("ece", 0.64)):
         for image in (40, 9, 7):

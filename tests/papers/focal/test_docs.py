@@ -34,7 +34,7 @@ def page(project_root: Path) -> str:
 
 
 def estimates(root: Path) -> Iterator[tuple[float, float, float]]:
-    """Value and interval of every claim and of its tasks, as stored and times 100."""
+    """Value and interval of every claim and task: as stored, times 100, and negated."""
     for study in STUDIES:
         path = root / "results" / study / "focal" / "claims.json"
         for row in json.loads(path.read_text(encoding="utf-8")):
@@ -55,8 +55,8 @@ def test_every_quoted_interval_belongs_to_a_claim(
     assert len(quoted) == len(re.findall(rf"\[{NUMBER},\s+{NUMBER}\]", page)) > 20
     for numbers in quoted:
         digits = len(numbers[1].partition(".")[2])
-        # A quoted number may be off by half of its last digit, and by rounding errors
-        # of floats.
+        # A quoted number may be off by half a unit in its last digit, and by rounding
+        # errors of floats.
         close = 0.5 * 10**-digits + 1e-9
         assert any(
             all(

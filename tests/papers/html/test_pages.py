@@ -222,7 +222,9 @@ def page(results: Path, place: str) -> Page:
 
 
 def assert_sound(results: Path) -> None:
-    """Check that pages fetch and run nothing, that ids are unique and links work."""
+    """Check that pages fetch nothing and run one script, and that ids and links are
+    valid.
+    """
     found = {one.path: one for one in pages(results)}
     for one in found.values():
         assert len(one.ids) == len(set(one.ids)), one.path

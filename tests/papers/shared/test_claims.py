@@ -190,8 +190,8 @@ def test_a_row_has_the_name_of_the_part_that_is_shown_after_its_unit(
 
 def test_a_row_says_what_its_design_detects_and_what_its_effect_needs() -> None:
     row = judged(above(), seeds(0.1))
-    # The three values have sd 0.1: the noncentral t exceeds t(0.95, 2) = 2.92 with
-    # probability 0.8.
+    # The three values have sd 0.1. If the true value is the detectable one, the t
+    # statistic exceeds t(0.95, 2) = 2.92 with probability 0.8.
     found = stats.nct.sf(2.919986, 2, row["detectable"] / (0.1 / 3**0.5))
     assert found == pytest.approx(0.8, abs=1e-3)
     # The printed effect is 0.5, five times the standard deviation.

@@ -79,9 +79,9 @@ GAP = ChosenDifference(of=ACCURACY, over=BETA, chosen_by=VALIDATION)
 
 def test_values_are_chosen_by_the_validation_data_of_the_other_seeds() -> None:
     runs = runs_of(swept(TEST, VALIDATION_NUMBERS))
-    # Without seed 0 the best value is 10 (0.8 against 0.5). Without seed 1 or 2 the
-    # best is 1 (0.7 against 0.5). Seed 0's own numbers would choose 1. The worst value
-    # is always 0.1.
+    # By the validation numbers without seed 0, the best inverse temperature is 10 (0.8
+    # against 0.5). Without seed 1 or 2, the best is 1 (0.7 against 0.5). Seed 0's own
+    # numbers would choose 1. The worst is always 0.1.
     assert numbers_of(GAP, runs) == pytest.approx([0.7 - 0.5, 0.8 - 0.6, 0.9 - 0.7])
     assert only_part(GAP, runs).tasks[0].name == "cifar10, vgg"
 
@@ -140,8 +140,8 @@ def test_a_lost_run_neither_chooses_nor_counts() -> None:
     lost = (runs.table[BETA] == 0.1) & (runs.table["seed"] == 1)
     runs = replace(runs, table=runs.table.assign(diverged=lost))
     numbers = numbers_of(replace(GAP, chosen_by=ACCURACY), runs)
-    # If values are chosen on test data, the best value is 1, whichever seed is left
-    # out.
+    # If inverse temperatures are chosen on test data, the best is 1, whichever seed is
+    # left out.
     assert numbers == pytest.approx([0.8 - 0.5, 0.9 - 0.7])
 
 
@@ -150,8 +150,8 @@ def test_a_value_that_was_lost_with_all_other_seeds_cannot_be_chosen() -> None:
     lost = (runs.table[BETA] == 0.1) & (runs.table["seed"] == 1)
     runs = replace(runs, table=runs.table.assign(diverged=lost))
     numbers = numbers_of(replace(GAP, chosen_by=ACCURACY), runs)
-    # For seed 0 the values are chosen on seed 1: best 10, worst 1. Seed 1 has no number
-    # at its best value.
+    # For seed 0, the inverse temperatures are chosen on seed 1: best 10, worst 1. For
+    # seed 1, the best is 0.1, where seed 1 has no number.
     assert numbers == pytest.approx([0.5 - 0.6])
 
 
@@ -288,7 +288,7 @@ def test_a_sweep_without_a_choice_is_missing_in_the_mean() -> None:
 
 
 def powers(slopes: Sequence[float], **factors: Any) -> list[dict[str, Any]]:
-    """For each seed, values that follow a power law of the inverse temperature."""
+    """For each seed, values that follow a power law with the seed's exponent."""
     return [
         {BETA: beta, "seed": seed, "value": 2 * beta**slope, **factors}
         for seed, slope in enumerate(slopes)
@@ -382,7 +382,7 @@ def spread_out(spreads: Mapping[str, Mapping[float, float]]) -> list[dict[str, A
 
 
 def line_through(network: str) -> Fitted:
-    """Slope of the least-squares line and its standard error, by numpy."""
+    """Slope of the least-squares line and its standard error, computed with numpy."""
     places = np.log10(list(SPREADS[network]))
     spreads = np.log(list(SPREADS[network].values()))
     inputs = np.column_stack([np.ones(3), places])

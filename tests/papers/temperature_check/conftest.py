@@ -145,8 +145,9 @@ def cell_of(row: Row) -> str:
 def make_runs(*groups: list[Row]) -> Runs:
     """A study of training runs and of gradient flows.
 
-    A row has the columns of `COLUMNS`; values in "validation", "test", "scaled" (test
-    data) and "train"; and the moments of its flow in "course".
+    A row has the columns of `COLUMNS`; values in "validation", "test", "scaled" (on
+    test data, after temperature scaling) and "train"; and the moments of its flow in
+    "course".
     """
     table = []
     values = []
@@ -198,7 +199,7 @@ def _runs() -> Runs:
 
 
 def pair(correlation: float, *, norm: float) -> Row:
-    """The columns by which a run whose network starts as a pair differs."""
+    """The columns in which a run that starts as a pair differs from other runs."""
     return {
         "start": "pair",
         "correlation": correlation,

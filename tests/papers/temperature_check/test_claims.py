@@ -1,4 +1,4 @@
-"""Choices do not bias verdicts; none counts a best rate at the end of its grid."""
+"""Choices do not bias verdicts; a best rate at the end of its grid does not count."""
 
 from pathlib import Path
 from typing import Any
@@ -207,7 +207,9 @@ def test_the_note_names_best_places_and_why_another_has_none() -> None:
 
 
 def spreading(name: str, *spreads: float, **others: Any) -> list[Row]:
-    """Two seeds at each inverse temperature, whose accuracies differ as given."""
+    """Two seeds at each inverse temperature, with accuracies 0.7 plus and minus a
+    spread.
+    """
     return [
         training(name, place, rate, seed, 0.7 + sign * spread - 0.1 * (rate != 0.1))
         | others
