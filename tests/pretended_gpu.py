@@ -83,7 +83,7 @@ class PretendedGPU:
         self.waits: list[str] = []
         self.graph: PretendedGraph | None = None
         self.inside = False  # True during a call with GPU tensors.
-        self.unlike = False  # True during a call that waits on a CPU only.
+        self.unlike = False  # True during a call that waits only on a CPU.
         self._there: dict[int, StorageWeakRef] = {}
         self._pinned: dict[int, StorageWeakRef] = {}
 
@@ -120,7 +120,9 @@ class PretendedGPU:
     def move(
         self, source: Tensor, moved: Tensor, *, there: bool, non_blocking: bool
     ) -> Tensor:
-        """Copy a tensor to one of the devices."""
+        """Return `moved` as a copy of `source` on the GPU if `there` is true, or on the
+        CPU.
+        """
         if (was := self.holds(source)) == there:
             return moved
         if _key(moved) == _key(source):
@@ -366,7 +368,7 @@ def pretended_gpu() -> Iterator[PretendedGPU]:
 
 
 def _replaced(gpu: PretendedGPU) -> Iterator[tuple[Any, str, Any]]:
-    """Yield replacements for torch's queries of the driver and for its device checks."""
+    """Yield replacements for torch's queries of the driver and its device checks."""
     autocast, group = (
         torch.autocast,
         torch.utils._foreach_utils._group_tensors_by_device_and_dtype,

@@ -198,8 +198,8 @@ def test_with_no_defined_fold_the_summary_says_none() -> None:
         None
     ] * 4
     assert (summary["undefined_folds"], summary["folds"], summary["pairs"]) == (3, 3, 3)
-    # Each prediction is the mean of the other two. So the points of optimum and
-    # prediction, (10, 40), (20, 35) and (60, 15), lie on a falling line.
+    # Each prediction is the mean of the other two optima. So the points (optimum,
+    # prediction), which are (10, 40), (20, 35) and (60, 15), lie on a falling line.
     assert summary["pooled_r"] == pytest.approx(-1)
     assert summary["mean_absolute_error"] == pytest.approx((30 + 15 + 45) / 3)
     # Of the predictions 40, 35 and 15, only the first is on the plateau of its pair.
@@ -218,8 +218,9 @@ def test_no_result_depends_on_the_order_or_form_of_the_pairs() -> None:
 
 
 def test_margin_by_hand_and_the_searched_range_with_too_few_data_sets() -> None:
-    # Each of nine data sets has weight 0.1, so nine tenths of the weight reach the
-    # largest error, 440 below 10, divided by 8.
+    # Each of nine data sets has weight 0.1, so nine tenths of the weight include the
+    # largest error, and the margin is this error. The mean of all optima except 10 is
+    # 440 / 8 = 55, so the error for 10 is 45.
     nine = pd.concat([three_datasets()] * 3, ignore_index=True)
     pairs = nine.assign(
         dataset=list("abcdefghi"), inverse_temperature=np.arange(10.0, 100.0, 10.0)

@@ -427,7 +427,9 @@ def make(*arguments: str, folder: Path) -> str:
 def test_make_repro_ends_with_its_report_and_its_verdict(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Make runs the recipe; one line each takes the place of DVC and of the verdict."""
+    """Make runs the real recipe, with one-line programs in place of DVC and the
+    verdict.
+    """
     for name in ("Makefile", "params.yaml", "requirements.lock"):
         shutil.copy(ROOT / name, tmp_path)
     programs = tmp_path / ".venv" / "bin"

@@ -144,10 +144,10 @@ def test_ordinary_logits_end_on_the_bounds_of_the_bracket() -> None:
 
 
 def test_near_chance_the_interval_has_no_upper_end() -> None:
-    # There are two classes with margin 1, and 1001 of 2000 rows are right. At T the
-    # label's probability is 0.5005, so T = 1 / log(0.5005 / 0.4995) = 500. The slope of
-    # a row in 1 / T has sd 1/2 and the mean curvature is 1/4, so 1 / T has sd 0.5 /
-    # sqrt(2000) / 0.25 = 0.0447.
+    # There are two classes with margin 1, and 1001 of 2000 rows are right. At the best
+    # T, the larger logit has probability 0.5005, so T = 1 / log(0.5005 / 0.4995) = 500.
+    # The slope of a row in 1 / T has sd 1/2 and the mean curvature is 1/4, so 1 / T has
+    # sd 0.5 / sqrt(2000) / 0.25 = 0.0447.
     logits = torch.tensor([[1.0, 0.0]]).repeat(2000, 1)
     labels = (torch.arange(2000) >= 1001).long()
     fit = fit_temperature(logits, labels)
@@ -155,8 +155,8 @@ def test_near_chance_the_interval_has_no_upper_end() -> None:
     low, high = temperature_interval(logits, labels, fit.temperature)
     assert low == pytest.approx(1 / (0.002 + 1.6449 * 0.0447214), rel=1e-4)
     assert high == math.inf
-    # One more row is right in a million, so the interval exceeds an exponential's
-    # range.
+    # Of a million rows, 500,001 are right, so the upper end exceeds the range of an
+    # exponential.
     logits, labels = logits.repeat(500, 1), torch.arange(1_000_000) % 2
     labels[-1] = 0
     fit = fit_temperature(logits, labels)

@@ -189,7 +189,7 @@ def test_an_absent_data_root_is_listed_as_missing(params: Params) -> None:
 
 
 def of_digits(**datasets: Any) -> Params:
-    """Profile smoke with one paper, which reads digits, and with additional data sets."""
+    """Profile smoke with one paper, which reads digits, and with more data sets."""
     smoke = profile("smoke")
     vgg = smoke.cooling.model_dump()["experiments"]["digits-vgg"]
     changes = {

@@ -157,7 +157,7 @@ Cells = Callable[..., dict[str, str]]
 
 @pytest.fixture(scope="module")
 def cells(printed: Printed) -> Cells:
-    """Digests of profile smoke's cells, apart from the data that they read."""
+    """A function that returns the digests of smoke's cells, apart from their data."""
 
     def run(package: Path, arms: str = "{}") -> dict[str, str]:
         text = printed(package, CELLS, str(ROOT / "profiles"), arms)

@@ -240,8 +240,8 @@ def test_each_fault_of_labels_has_its_own_remedy(labels: Any, remedy: str) -> No
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.int8, np.uint16])
 def test_labels_that_wrapped_around_are_refused(dtype: type) -> None:
-    # 1,000 classes do not fit in eight bits, so class 256 became class 0. 70,000 do not
-    # fit in 16.
+    # 1,000 classes do not fit in eight bits, so class 256 became class 0. 70,000
+    # classes do not fit in 16 bits.
     classes = 70_000 if dtype == np.uint16 else 1000
     original = np.linspace(0, classes - 1, 40).astype(np.int64)
     original[-1] = np.iinfo(dtype).max if dtype != np.int8 else 200
@@ -249,7 +249,7 @@ def test_labels_that_wrapped_around_are_refused(dtype: type) -> None:
     with pytest.raises(ValueError, match=r"larger numbers have wrapped around.*int64"):
         checked_logits(logits, original.astype(dtype))
     assert checked_logits(logits, original)[1].tolist() == original.tolist()
-    # A narrow type may hold the first of many classes.
+    # A narrow type may hold the labels if only the first of many classes occur.
     few = np.arange(len(original)) % 100
     assert checked_logits(logits, few.astype(dtype))[1].tolist() == few.tolist()
 
@@ -435,7 +435,7 @@ def test_anything_but_a_plain_array_is_refused(logits: Any, fault: str) -> None:
 def test_tensors_of_eight_bits_are_read_as_their_numbers() -> None:
     eight_bits = torch.tensor(LOGITS).to(torch.float8_e4m3fn)
     table, _ = checked_logits(eight_bits, LABELS)
-    assert table.tolist() == LOGITS.tolist()  # These labels fit into eight bits.
+    assert table.tolist() == LOGITS.tolist()  # Eight bits hold these logits exactly.
 
 
 def test_flags_are_labels_only_of_two_classes() -> None:
@@ -516,7 +516,7 @@ def test_samples_that_all_occur_several_times_are_refused(fit_on: str) -> None:
     # A loader that fills its last batch repeats a few samples.
     padded = np.concatenate([logits, logits[:5]]), np.concatenate([labels, labels[:5]])
     calibrate(*padded, fit_on=fit_on, bootstrap=0)
-    # Few different scores may be the leaves of a tree.
+    # Few different scores are allowed: they may come from the leaves of a tree.
     calibrate(
         np.tile(logits[:10], (4, 1)),
         np.tile(np.arange(10), 4),

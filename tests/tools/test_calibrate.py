@@ -371,7 +371,7 @@ def test_probabilities_too_small_for_float32_keep_their_logits(
     assert (dtype == torch.float64) == bool((probs > 0).all())
     options: dict[str, Any] = {"fit_on": "all", "bootstrap": 0}
     if dtype == torch.float32:
-        # The temperature would be half of the right one.
+        # If the zeros were accepted, the temperature would be half of the right one.
         with pytest.raises(ValueError, match="are 0 for the label in"):
             calibrate(probs, labels, kind="probs", **options)
         return
@@ -460,7 +460,8 @@ def test_images_without_a_label_are_in_neither_half() -> None:
         report = calibrate(logits, maps, seed=seed, **options)
         assert sum(report.data["rows"].values()) == 3 * 5 * 4
     maps[3:5] = -100
-    report = calibrate(logits, maps, **options)  # This limit splits the last image.
+    # Only one image has labels, so it is split.
+    report = calibrate(logits, maps, **options)
     assert report.data["rows"] == {"fitted": 10, "reported": 10}
 
 

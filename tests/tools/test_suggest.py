@@ -319,7 +319,7 @@ def test_a_file_without_a_heuristic_is_named_in_one_short_line(tmp_path: Path) -
 
 
 def test_embeddings_in_half_precision_are_read_without_warnings() -> None:
-    # A warning is an error here.
+    # In the tests, a warning is an error.
     embeddings, labels = clustered(120)
     half = embeddings.half()
     of_array = suggest_temperature(half.numpy(), labels)

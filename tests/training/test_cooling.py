@@ -45,7 +45,7 @@ def some_images(count: int, seed: int, split: SplitName = "train") -> ImageSet:
 
 @pytest.fixture
 def start(make_trainer: Callable[..., Trainer]) -> Start:
-    """A function that makes a trainer and its Cooling callback: three epochs."""
+    """A function that makes a trainer for three epochs, and its Cooling callback."""
 
     def begin(
         *,

@@ -130,7 +130,7 @@ VECTORS = (
 
 @pytest.fixture
 def start(make_trainer: MakeTrainer) -> MakeTrainer:
-    """A function that makes a trainer; its texts lack the vocabulary's last word."""
+    """A function that makes a trainer, whose texts lack the vocabulary's last word."""
     tokens = torch.randint(
         1, WORDS - 1, (20, 9), generator=torch.Generator().manual_seed(2)
     )

@@ -42,7 +42,7 @@ COSINE = {
 
 
 def order_by_hand(seed: int, epoch: int, count: int) -> Tensor:
-    """A random order of the samples; the sha256 of the names gives 63 bits of seed."""
+    """A random order of the samples, seeded with 63 bits of the sha256 of the names."""
     names = f"{seed}/epoch/{epoch}".encode()
     generator = torch.Generator().manual_seed(
         int(hashlib.sha256(names).hexdigest()[:16], 16) // 2
@@ -245,7 +245,7 @@ def test_images_are_augmented_for_training_and_not_for_evaluation(
 def test_dropout_differs_between_epochs_and_seeds_and_leaves_the_generator_alone(
     make_trainer: MakeTrainer, make_network: Any, make_images: Any
 ) -> None:
-    # All images are identical, so their order does not matter for which units are zero.
+    # All images are identical, so the units that are zero do not depend on the order.
     images = ImageSet(
         make_images(1).inputs.expand(24, -1, -1, -1), torch.arange(24) % 4, "train"
     )
@@ -356,7 +356,7 @@ Start = Callable[..., tuple[Trainer, Watch]]
 
 
 class Killed(BaseException):
-    """Simulates a kill, because no code catches it."""
+    """Simulates a kill: no code catches this exception."""
 
 
 class Kills(Callback):
@@ -410,7 +410,7 @@ def content(trainer: Trainer, rows: Any) -> tuple[bytes, str]:
 def until_done(
     start: Callable[[], tuple[Trainer, Any]], job: Job, *, kills_first: bool = False
 ) -> tuple[Trainer, Any]:
-    """Train three epochs, killed after each epoch, before its checkpoint is saved."""
+    """Train three epochs; kill the run after each, before its checkpoint is saved."""
     kills = Kills({1, 2, 3})
     while True:
         trainer, callback = start()

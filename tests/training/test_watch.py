@@ -134,7 +134,7 @@ def test_scaled_epochs_by_hand() -> None:
 
 @pytest.fixture
 def watched(make_trainer: MakeTrainer, make_images: Any) -> tuple[Trainer, Watch]:
-    """Three epochs of focal loss; the second one is recorded in detail."""
+    """A trainer after three epochs of focal loss, and the watch that recorded them."""
     objective = make_loss("scheduled_focal", {"gammas": [5.0, 1.0], "milestones": [4]})
     trainer = make_trainer(
         "resnet", objective=objective, images=make_images(32), planned_epochs=6

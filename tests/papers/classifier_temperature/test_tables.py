@@ -35,7 +35,7 @@ def _in_the_project(project_root: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.fixture
 def left_out(runs: Runs) -> Runs:
-    """Runs with median r 0.ijk in row i, subset j and method k; means are 0.1 larger."""
+    """Runs with median r 0.ijk in row i, subset j, method k; means are 0.1 larger."""
     rows = [
         {
             "subset": SUBSETS[subset],

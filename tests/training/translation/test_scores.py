@@ -1,4 +1,4 @@
-"""BLEU equals that of sacrebleu; streaming does not change calibration errors."""
+"""BLEU equals sacrebleu's; streaming does not change calibration errors."""
 
 import re
 import subprocess
@@ -86,8 +86,8 @@ def test_the_best_temperature_is_that_of_temperature_scaling(
     tokens: tuple[torch.Tensor, torch.Tensor],
 ) -> None:
     fitted = fit_temperature(*tokens, criterion="ece")
-    # Values are also computed at temperatures between those of the grid, which are
-    # never chosen.
+    # Values are also computed at temperatures between those of the grid; only
+    # temperatures of the grid are chosen.
     rows = calibration_by_temperature(
         [tokens], sorted({*TEMPERATURE_GRID, *(t + 0.05 for t in TEMPERATURE_GRID)})
     )
