@@ -16,9 +16,9 @@ bin of every class.
 We gave the peers every advantage. Both compute the softmax and the per-sample scores
 once, and resample them by index. The loop uses NumPy, with one mask per bin (per bin
 and class for the classwise error), as the paper's released code does. The libraries are
-netcal and torchmetrics without its argument checks. Both libraries have the expected
-and classwise errors; we use those of torchmetrics, which take less than half of
-netcal's time. Only netcal has the adaptive error, and it bins each resample again.
+netcal, and torchmetrics without argument checks. Both libraries have the expected and
+classwise errors; we use those of torchmetrics, which take less than half of netcal's
+time. Only netcal has the adaptive error, and it bins each resample again.
 """
 
 import sys

@@ -34,7 +34,8 @@ QUICK_IMAGES = 640
 BATCH_SIZE = 64
 ROUNDS = 3
 WRONG_LABELS = 0.1
-# With these limits the periodic mode redistributes every time, its most expensive case.
+# With these limits, the periodic mode redistributes every time, which is its most
+# expensive case.
 LIMITS = {"max_temperature": 0.0, "reset_temperature": 1.0}
 RECIPE = {
     "epochs": 50,

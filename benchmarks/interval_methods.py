@@ -34,8 +34,8 @@ class Moments(NamedTuple):
 
     Attributes:
         means: Means of correctness minus confidence, shape (rows, bins).
-        squares: Means of that difference squared, shape (rows, bins).
-        shares: Shares of the samples, shape (rows, bins).
+        squares: Means of the squared difference, shape (rows, bins).
+        shares: Shares of the samples in each bin, shape (rows, bins).
         samples: The number of samples: the sum of the weights in a row.
     """
 
@@ -233,8 +233,8 @@ def _inverted(here: Pair, seed: int) -> list[Interval]:
     """Range of true errors for which the observed error is not extreme.
 
     An observed error is not extreme if it lies between the 5th and the 95th percentile
-    of simulated errors. The true gaps are the observed gaps, all shrunk by the same
-    number of standard errors. This method gives no interval for the change.
+    of simulated errors. The true gaps are assumed to be the observed gaps, all shrunk
+    by the same number of standard errors. This method gives no interval for the change.
     """
     generator = np.random.default_rng(seed)
     found = []

@@ -1,6 +1,6 @@
 """Overhead of a stage: start-up of a program, and `dvc repro` without changes.
 
-Whole processes run in this checkout, as a user would start them. The result is the
+Whole processes run in this checkout, as a user would start them. Each result is a
 median, because the first start after a pause also reads the libraries from the disk.
 """
 

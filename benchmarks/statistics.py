@@ -2,8 +2,8 @@
 
 Both sides use the same embeddings, process and number of threads. The peer computes the
 same 23 statistics in float64 with the shortest calls to numpy, scipy (one dimension at
-a time) and scikit-learn. Its silhouette is scikit-learn's, in chunks over all pairs of
-rows, as the paper's wording requires.
+a time) and scikit-learn. Its silhouette is scikit-learn's, which works in chunks and
+compares all pairs of rows, as the paper's wording requires.
 """
 
 from typing import Any
@@ -61,7 +61,7 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
 def clustered_embeddings(
     samples: int, dim: int, n_classes: int
 ) -> tuple[Tensor, Tensor]:
-    """Rectified Gaussian clusters, float32.
+    """Rectified Gaussian clusters in float32, and labels.
 
     The embeddings are sparse and non-negative, like pooled convolutional features.
     """

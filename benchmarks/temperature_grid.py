@@ -2,7 +2,7 @@
 
 Both sides train a cosine classifier at 51 inverse temperatures on the same embeddings
 for one epoch, then count correct test samples; the paper's search does this a thousand
-times. Ours trains all temperatures together, with matrix products in bfloat16 where the
+times. Ours trains all temperatures together, with matrix products in bfloat16 if the
 machine has it (and once more in float32, to compare at equal precision). The peer is
 the shortest plain PyTorch version of section 3.1, in float32, one temperature after the
 other.
@@ -137,7 +137,7 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
 
 
 def clusters(samples: int, dim: int, classes: int, device: torch.device) -> Split:
-    """Unit-length rectified Gaussian clusters, float32; no class is empty.
+    """Unit-length rectified Gaussian clusters, float32, and labels; no class is empty.
 
     The embeddings are sparse and non-negative, like pooled convolutional features.
     """

@@ -5,13 +5,14 @@ pixels, with SGD, cropping and mirroring. The peer is the loop of the usual tuto
 PIL images, torchvision's transforms one image at a time, a DataLoader with one worker
 per core, the default memory format, and the VGG's layers in the usual order, with
 pooling after the activation. Ours keeps uint8 images on the device, augments a batch at
-a time, uses the channels-last format, computes in bfloat16 where the machine has it,
-and pools before ReLU.
+a time, uses the channels-last format, computes in bfloat16 if the machine has it, and
+pools before ReLU.
 
-Each side runs in its own process. The peer's has Python's default settings; ours keeps
-freed memory, as a cell does. Each warms up for one epoch, then the two alternate, epoch
-by epoch. Results are medians over the rounds of the ratios and speeds, because the
-speed of a shared machine may change by a fifth from one minute to the next.
+Each side runs in its own process. The peer's process has Python's default settings;
+ours keeps freed memory, as a cell's process does. Each warms up for one epoch, then the
+two alternate, epoch by epoch. Results are medians over the rounds of the ratios and
+speeds, because the speed of a shared machine may change by a fifth from one minute to
+the next.
 """
 
 import multiprocessing

@@ -24,9 +24,9 @@ BROWSERS = (
 )
 
 
-# Set these variables before torch and numpy are imported, which the conftest.py of a
-# subfolder may do. Programs started by tests inherit the variables. Tests use one
-# thread because the last bits of a sum depend on the number of threads, and because
+# Set these variables before torch and numpy are imported: the conftest.py of a
+# subfolder may import them. Programs started by tests inherit the variables. Tests use
+# one thread because the last bits of a sum depend on the number of threads, and because
 # tests run in parallel.
 for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ[name] = "1"

@@ -134,7 +134,7 @@ class PretendedGPU:
 
 
 class _Functions(TorchFunctionMode):
-    """Intercepts Python calls: device arguments, and reads that use no operator."""
+    """Intercepts calls that name a device or read a tensor without an operator."""
 
     def __init__(self, gpu: PretendedGPU) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Promises are judged, machines are not mixed, both timed sides do equal work."""
+"""Promises are judged, machines are not mixed, and both timed sides do equal work."""
 
 import importlib
 import json

@@ -18,7 +18,7 @@ def mixture(
 ) -> tuple[Tensor, Tensor]:
     """Samples of Gaussian clusters after a softplus, with labels; no class is empty.
 
-    They overlap enough for the accuracy to depend on the temperature.
+    The clusters overlap enough for the accuracy to depend on the temperature.
     """
     centres = torch.randn(classes, dim, generator=torch.Generator().manual_seed(1))
     generator = torch.Generator().manual_seed(seed)

@@ -35,7 +35,7 @@ PCA_NAMES = [name for name in STATISTICS if name.startswith("pca_")]
 def clustered(
     samples: int, dim: int, n_classes: int, *, seed: int = 0
 ) -> tuple[Tensor, Tensor]:
-    """Skewed clusters of unequal size in float32; no class is empty."""
+    """Skewed clusters of unequal size in float32, and labels; no class is empty."""
     generator = torch.Generator().manual_seed(seed)
     sizes = torch.rand(n_classes, generator=generator) + 0.2
     drawn = torch.multinomial(
@@ -102,7 +102,7 @@ def explained_share(unit: Array, percentage: int) -> float:
 
 
 def expected(embeddings: Tensor, labels: Tensor) -> dict[str, float]:
-    """The 23 statistics by plain expressions, with the libraries' options spelt out."""
+    """The 23 statistics from plain expressions, with the libraries' options in full."""
     raw = embeddings.double().numpy()
     unit = unit_rows(embeddings)
     classes = labels.numpy()
@@ -166,7 +166,7 @@ def test_two_collapsed_classes_by_hand() -> None:
         # vector.
         "sb_trace": 0,
         "sw_trace": 0.5,
-        # Two of the four entries are -1.
+        # Two of the four entries of R - I are -1.
         "feats_corr": 0.5,
         "feats_cos_sim": 0,
         # In each dimension two values are equally frequent, so the excess kurtosis is

@@ -51,7 +51,8 @@ from tests.small_trainings import Training
 PER_EPOCH = 2
 """Allowed waits per training epoch, none of them in a step.
 
-The order of samples goes up; the loss and the finite check come down.
+The order of the samples is uploaded; the loss and the check for finite values are
+downloaded.
 """
 
 
@@ -278,7 +279,7 @@ def test_captured_steps_are_the_plain_ones(
         if number and "cooling" not in options:
             assert len(gpu.waits()) <= PER_EPOCH
         after_epoch(captured)
-        if number == 1:  # Loading a state captures the graph again.
+        if number == 1:  # After a state is loaded, the graph is captured again.
             captured.trainer.load_state_dict(
                 copy.deepcopy(captured.trainer.state_dict())
             )
@@ -387,7 +388,7 @@ def test_a_grid_uploads_its_samples_once(
         accuracies.append(accuracy)
         assert (
             len(gpu.waits()) <= 3 * 3
-        )  # Uploads: the order. Downloads: accuracies, and a check for finite values.
+        )  # The order is uploaded; accuracies and a check of values are downloaded.
     torch.testing.assert_close(*accuracies, rtol=0, atol=0.05)
 
 

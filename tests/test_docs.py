@@ -299,7 +299,7 @@ def test_the_readme_counts_what_secondary_studies_contradict() -> None:
 
 
 def test_the_effects_of_the_readme_are_those_of_the_claims() -> None:
-    """The claim of each effect, the study that the row names and the printed value."""
+    """A row has the claim's value in the study that it names, and the printed value."""
     effects = {
         "Focal loss": ("focal_cifar10", "focal", "flsd-53-calibrates"),
         "Cooling": ("cooling_full", "cooling", "last-layer-helps-without-schedule"),

@@ -218,9 +218,9 @@ def test_no_result_depends_on_the_order_or_form_of_the_pairs() -> None:
 
 
 def test_margin_by_hand_and_the_searched_range_with_too_few_data_sets() -> None:
-    # Each of nine data sets has weight 0.1, so nine tenths of the weight include the
-    # largest error, and the margin is this error. The mean of all optima except 10 is
-    # 440 / 8 = 55, so the error for 10 is 45.
+    # Each of nine data sets has weight 0.1, so nine tenths of the weight are reached
+    # only at the largest error, which is the margin. The mean of all optima except 10
+    # is 440 / 8 = 55, so the error for 10 is 45.
     nine = pd.concat([three_datasets()] * 3, ignore_index=True)
     pairs = nine.assign(
         dataset=list("abcdefghi"), inverse_temperature=np.arange(10.0, 100.0, 10.0)

@@ -52,7 +52,7 @@ PYTHON = {
     "implementation_name": "cpython",
     "platform_python_implementation": "CPython",
 }
-# Matches a host, a URL scheme, or a pip option that names one.
+# Matches a host, a URL with a scheme, or a pip option that names a host.
 ADDRESS = re.compile(
     r"\w+:/{2}\S*|--\S*(?:index|links|host)\S*|\S+[.](?:org|com|net|io)\b\S*",
     re.IGNORECASE,
@@ -77,7 +77,7 @@ LOCK = [
 
 
 def pins(platform: str, python: str) -> dict[str, list[Version]]:
-    """The versions that a machine with this environment installs, by package."""
+    """The versions that a machine with this platform and Python installs, by name."""
     environment = (
         PLATFORMS[platform]
         | PYTHON
@@ -194,7 +194,7 @@ def top_level_imports(path: Path) -> set[str]:
     return {name.split(".")[0] for name in plain | named}
 
 
-ROOMS = (  # Each may import those before it; `__init__` may import all.
+ROOMS = (  # Each entry may import those before it; `__init__` may import all.
     *(
         "data.seeds",
         "runner",

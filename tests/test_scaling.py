@@ -126,9 +126,9 @@ def test_data_without_an_optimum_are_recognised_at_every_scale(scale: float) -> 
 
 @pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
 def test_an_optimum_far_from_the_largest_margin_is_found(scale: float) -> None:
-    # Most rows have two classes with a margin of 1e-6, and are right in 2 of 3 cases.
-    # One row is right with a margin of 1, and does not affect the fit. At the best T,
-    # the larger logit of these rows has a probability of 2/3.
+    # In most rows, the margin between the two classes is 1e-6, and two thirds of these
+    # rows are right. One row is right with a margin of 1, and does not affect the fit.
+    # At the best T, the larger logit of these rows has a probability of 2/3.
     logits = scale * torch.tensor([[0.0, -1e-6]] * 30 + [[0.0, -1.0]]).double()
     labels = torch.tensor([0, 0, 1] * 10 + [0])
     fit = fit_temperature(logits, labels)

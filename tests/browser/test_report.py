@@ -23,11 +23,11 @@ PAGES = (
 SCREENS = {420: 40, 1280: 29}
 """Maximum height in screens of a page of claims, by the window's width in pixels.
 
-Each claim shows all studies that tested it, unfolded. With DejaVu Sans the pages have
-36 and 24 screens; other fonts are narrower.
+Each claim shows all studies that tested it, unfolded. With the font DejaVu Sans, the
+pages are 36 and 24 screens tall; other fonts are narrower.
 """
 LEGIBLE = 9
-"""Height in pixels of the smallest text of a figure, in any window."""
+"""Smallest allowed height, in pixels, of a figure's text in any window."""
 
 FIGURES_THAT_SCROLL = """
 return [...document.querySelectorAll(".notebook .scroll")]

@@ -111,8 +111,8 @@ def test_class_counts_are_the_papers(project_root: Path) -> None:
         ("mnits", "or write 'mnist'"),
         ("CIFAR10", "or write 'cifar10'"),
         ("glyph-100", "or write 'glyphs-100'"),
-        # One name is that of a user's own data set, the other that of a public data set
-        # that this machine does not have.
+        # The first name is that of a user's own data set, the second that of a public
+        # data set that this machine does not have.
         ("my-birds", "Put one of them there; `make data`"),
         ("imagenette", "Put one of them there; `make data`"),
     ],

@@ -63,7 +63,7 @@ def test_logits_are_the_difference_and_grow_as_the_correlation_falls(
     ]
     assert norms == sorted(set(norms))
     # For correlations c near 1, the norms of the pair's logits are proportional to
-    # sqrt(1 - c²): 0.0447 and 0.141.
+    # sqrt(1 - c²), which is 0.0447 for 0.999 and 0.141 for 0.99.
     assert norms[2] / norms[1] == pytest.approx(0.141067 / 0.0447102, rel=0.1)
 
 

@@ -17,7 +17,7 @@ EVERY = pytest.mark.parametrize(
 
 
 def jacobian(network: nn.Module, images: Tensor) -> Tensor:
-    """The Jacobian, computed by torch for each parameter tensor: (n, classes, p)."""
+    """The Jacobian (n, classes, p), computed by torch for each parameter tensor."""
     twin = copy.deepcopy(network).double().eval()
     parameters = {name: value.detach() for name, value in twin.named_parameters()}
     parts = jacrev(lambda values: functional_call(twin, values, (images,)))(parameters)
@@ -102,7 +102,7 @@ def test_probes_estimate_norm_and_drift_within_their_errors(
     misses = []
     for seed in range(20):
         sketch = KernelSketch(flat, probes=24, seed=seed)
-        # Multiply the whole kernel by the same probes; the sketch gets the product
+        # Multiply the whole kernel by the same probes; the sketch computes the product
         # without forming the kernel.
         seen, then = (
             kernel @ sketch._probes.flatten(1).T for kernel in (before, after)

@@ -26,8 +26,8 @@ def log_true(probs: list[Decimal], label: int) -> Decimal:
     others = complement(probs, label)
     if others > Decimal("0.5"):
         return probs[label].ln()
-    # 1 - p would lose digits here, so we use a series; its first neglected term is
-    # others ** 2.
+    # If `others` is tiny, 1 - others would lose digits, so we use the first term of the
+    # series; the next term is of order others ** 2.
     return (ONE - others).ln() if others > Decimal("1e-25") else -others
 
 

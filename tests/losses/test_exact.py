@@ -72,11 +72,7 @@ def agrees(
     *,
     size: Decimal = Decimal(0),
 ) -> bool:
-    """Return whether the error is at most `ulps` rounding units of
-
-    right
-
-    + size.
+    """Return whether the error is at most `ulps` rounding units of |right| + size.
 
     If the dtype cannot hold `right`, `ours` must be infinite instead.
     """

@@ -1,4 +1,4 @@
-"""All image networks: independence of samples, gradients, and published sizes."""
+"""Image networks keep samples apart, train all parameters, and have published sizes."""
 
 from typing import Any
 
@@ -101,7 +101,8 @@ SIZES: dict[str, tuple[str, dict[str, Any], int, int]] = {
         47_355_556,
         50,
     ),
-    # The cooling paper counts 23.5 million, without the last layer (204,900).
+    # The cooling paper counts 23.5 million parameters without the last layer, which has
+    # 204,900.
     "resnet50-preactivation": (
         "preactivation_resnet",
         {"num_classes": 100},
@@ -132,8 +133,8 @@ SIZES: dict[str, tuple[str, dict[str, Any], int, int]] = {
     "mlp": ("mlp", {}, 17_162, 3),
     # By hand: (9 · 3 + 1) · 8 + (9 · 8 + 1) · 16 + (16 · 4 + 1) · 10.
     "convnet": ("convnet", {}, 2_042, 3),
-    # By hand: 20,002 · 100, three convolutions of width 5 with 128 filters, and two
-    # dense layers. These are the released sizes.
+    # By hand: an embedding of 20,002 · 100, three convolutions of width 5 with 128
+    # filters, and two dense layers. These are the released sizes.
     "text-cnn": ("text_cnn", {"vocabulary_size": 20_002}, 2_247_516, 2),
 }
 

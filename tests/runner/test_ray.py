@@ -156,9 +156,10 @@ def test_profile_smoke_on_a_cluster_gives_the_bytes_of_processes(cluster: str) -
 
 
 def _start_node(words: list[str], number: int, port: int, running: ExitStack) -> None:
-    """Start a node until the test ends.
+    """Start a node, which runs until the module's tests end.
 
-    If the machine is too busy for Ray's time limits, start it again.
+    If the node ends because the machine is too busy for Ray's time limits, start it
+    again.
     """
     program = (
         f"import ray, sys; ray.init('127.0.0.1:{port}'); "

@@ -454,7 +454,7 @@ def test_maps_of_another_layout_are_refused_with_their_remedy(call: Any) -> None
 
 def test_images_without_a_label_are_in_neither_half() -> None:
     logits, maps = drawn_maps()
-    maps[:3] = -100  # In some random splits, these are the images of one half.
+    maps[:3] = -100  # In some random splits, these images are one half.
     options: dict[str, Any] = {"bins": 5, "bootstrap": 0}
     for seed in range(10):
         report = calibrate(logits, maps, seed=seed, **options)

@@ -47,7 +47,7 @@ class TwoLayers(nn.Module):
 def make_recipe() -> Callable[..., Recipe]:
     """A function that makes a plain recipe: no schedule, clipping or augmentation.
 
-    The function's arguments change values.
+    The function's arguments change the recipe's values.
     """
     return lambda **changes: Recipe.model_validate(RECIPE | changes)
 

@@ -30,7 +30,7 @@ Start = Callable[..., tuple[Trainer, CoolingCallback]]
 
 
 def some_images(count: int, seed: int, split: SplitName = "train") -> ImageSet:
-    """Noise images, each class brighter in one channel or in none.
+    """Noise images; each class is brighter in one channel or in none.
 
     Some labels are wrong, so that there is a finite best temperature.
     """

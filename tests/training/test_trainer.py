@@ -75,7 +75,7 @@ def adagrad(gradient: Tensor, memory: Memory, _: int) -> Any:
 def plain_epochs(
     network: nn.Module, images: ImageSet, recipe: Any, move: Callable[..., Any]
 ) -> list[float]:
-    """Train two epochs in batches of 8, along a cosine with warm-up, with seed 7.
+    """Train two epochs in batches of 8 with seed 7, on a cosine schedule with warm-up.
 
     Returns the mean loss of each epoch.
     """

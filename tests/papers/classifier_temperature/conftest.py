@@ -65,9 +65,9 @@ def changed_pairs(runs: Runs, **columns: Any) -> Runs:
 
 
 def _add_searches(rows: list[dict[str, Any]], values: list[dict[str, Any]]) -> None:
-    """Add searches whose accuracy gains 0.1 to 0.107, by data set, over temperature 1.
+    """Add searches that gain 0.1 to 0.107 of accuracy over inverse temperature 1.
 
-    Each backbone gains 0.0001 more than the previous one.
+    Each data set gains 0.001 more than the previous one, each backbone 0.0001 more.
     """
     places = product(enumerate(DATASETS), enumerate(BACKBONES), SEARCHED)
     for (place, dataset), (order, backbone), searched in places:

@@ -72,7 +72,7 @@ def test_all_statistics_are_set_against_the_best_one_by_left_out_data_set(
     row = judged(runs)["several-beat-one"]
     difference = r["all"] - r["best"]
     assert row["value"] == pytest.approx(difference.mean())
-    # The fits share data, so the variance is corrected as by Nadeau and Bengio.
+    # The fits share data, so the variance has the correction of Nadeau and Bengio.
     error = difference.std() * (1 / 8 + 1 / 7) ** 0.5
     assert row["high"] - row["value"] == pytest.approx(1.8945786 * error)
 

@@ -97,7 +97,7 @@ def test_rules_are_sorted_by_their_mean_cost(runs: Runs) -> None:
 
 
 def with_costs(runs: Runs, costs: dict[str, float], outside: str) -> Runs:
-    """The runs with costs; statistics are 1, except `dim`, which is 2 for `outside`."""
+    """The runs with costs of rules; statistics are 1, but `dim` is 2 for `outside`."""
     pairs = changed_pairs(runs, **dict.fromkeys(STATISTICS, 1.0)).tables["pairs"]
     pairs.loc[pairs["dataset"] == outside, "dim"] = 2.0
     places = pairs[["dataset", "backbone"]]

@@ -29,7 +29,7 @@ from tests.papers.cooling.conftest import (
 )
 
 HEAT = (8, 1.5, 2, 3, 0.5, 2)
-"""Factors by which the last layer is multiplied before each Cooling."""
+"""Factors by which the last layer is multiplied before each Cooling step."""
 
 
 LN_10 = 2.302585

@@ -159,8 +159,8 @@ def test_a_change_of_cooling_alone_is_compared_with_the_same_cooling(
     table = made("ours", runs)
     row = cell(table, change="momentum rescaled with the weights")
     # Seed 0 has an accuracy of 0.781 with the change, 0.776 in the same mode without
-    # the change, and 0.747 without Cooling. With Cooling, each further seed has 0.002
-    # more.
+    # the change, and 0.747 without Cooling. With Cooling, each further seed is 0.002
+    # more accurate.
     numbers = row[["over_unchanged", "difference"]].tolist()
     assert numbers == pytest.approx([0.005, 0.035])
     compared = table.dropna(subset="over_unchanged")

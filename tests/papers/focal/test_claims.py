@@ -53,7 +53,7 @@ DATASETS = {IMAGES: "cifar10", TEXTS: "sst_trees", IMDB: "imdb"}
 SELECTED = 6
 """Epoch that the experiments on texts select."""
 CALIBRATED = 2
-"""Epoch with the lowest ECE, which is a point less accurate."""
+"""Epoch with the lowest ECE, after which the accuracy is a point lower."""
 EPOCHS = range(1, 8)
 BLEU = {"CE": 0.24, "LS": 0.25, "FL": 0.27}
 TRANSLATION_ECE = {"CE": 0.06, "LS": 0.03, "FL": 0.01}
@@ -301,8 +301,8 @@ def test_runs_like_the_papers_hold(runs: Runs) -> None:
             -0.5,
             {"among": MAIN & FL_3, "epoch": 5},
         ),
-        # The change makes the rise 0.95 instead of 0.45; with cross-entropy the rise is
-        # 1.5.
+        # The change makes the rise of the NLL 0.95 instead of 0.45; with cross-entropy
+        # the rise is 1.5.
         (
             "rise-of-wrong-nll-is-less-severe",
             "nll_wrong",
@@ -409,7 +409,7 @@ def test_scaled_texts_are_judged_at_their_last_epoch_where_it_was_evaluated(
 
 
 def test_early_stopping_never_chooses_an_untrained_network(runs: Runs) -> None:
-    # At epoch 1, CE is calibrated best by far, but 40 points less accurate.
+    # CE is calibrated best by far after epoch 1, but is 40 points less accurate then.
     early = shifted(runs, "accuracy", -0.4, among=MAIN, epoch=1)
     early = shifted(early, "ece", -1.0, among=MAIN & CE, epoch=1)
     assert judged(early, "early-stopping-does-not-save-ce")["verdict"] == HOLDS
@@ -475,7 +475,7 @@ def test_one_epoch_out_of_order_contradicts_what_is_said_of_all_of_them(
 
 
 def test_a_run_without_one_of_the_outlier_sets_is_left_out(runs: Runs) -> None:
-    # The first seed of FLSD-53 has no value for SVHN, and a higher AUROC on noise.
+    # The first seed of FLSD-53 has no value for SVHN, and its AUROC on noise is higher.
     first = MAIN & FLSD_53 & where(seed=0)
     easier = shifted(runs, "auroc", 0.2, among=first, split="gaussian-noise")
     values = easier.measurements

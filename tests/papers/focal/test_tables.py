@@ -191,8 +191,8 @@ def test_early_stopping_is_shown_over_all_epochs_and_near_the_best(runs: Runs) -
 def test_the_ablation_pairs_seeds(runs: Runs, tmp_path: Path) -> None:
     table = ablation.table(runs)
     row = cell(table, task=CIFAR, variant="mean reduction", method="CE", metric="ece")
-    # The seeds' differences, with the change minus with the main recipe, are 0.04 -
-    # 0.05 and 0.08 - 0.07.
+    # The seeds' differences (changed recipe minus main recipe) are 0.04 - 0.05 and 0.08
+    # - 0.07.
     assert row[["seeds", "status"]].tolist() == [2, "measured"]
     numbers = row[["main", "changed", "difference", "difference_sd"]].tolist()
     assert numbers == pytest.approx([0.06, 0.06, 0, 0.02 / 2**0.5])
@@ -248,7 +248,7 @@ def test_tables_say_what_is_not_as_printed(runs: Runs) -> None:
     assert set(rows.loc[rows["task"] == CIFAR, "differs"]) == {
         f"7 of 350 epochs, half of {CIFAR}"
     }
-    # The run that was trained for more epochs has no printed number.
+    # No number is printed for digits, so its number of epochs is not compared.
     assert set(rows.loc[rows["task"] == DIGITS, "differs"]) <= {"half of digits-small"}
     assert rows.loc[rows["status"].str.startswith("not run"), "differs"].isna().all()
 

@@ -1,4 +1,4 @@
-"""Verdicts near a bound, for several parts, and pooled over tasks.
+"""Verdicts are right near a bound, for several parts, and pooled over tasks.
 
 A verdict names the parts of its claim that were not run.
 """
@@ -233,7 +233,7 @@ def test_an_equivalence_is_planned_for_no_effect_and_a_share_for_its_own() -> No
     # 0.5. With sd 0.1, four seeds are enough and three are too few.
     assert (row["planned"], row["n_for_power"]) == (0.0, 4)
     share = judged(most(), Share(4, 4))
-    # At 90 %, five hits of five are needed, because 0.5 ** 5 < 0.05.
+    # At 90 %, five hits of five are needed, because 0.5 ** 4 > 0.05 > 0.5 ** 5.
     assert (share["planned"], share["n_for_power"]) == (1.0, 5)
     assert share["detectable"] is None, "four of four are too few"
     assert judged(above(), seeds(-0.1))["planned"] == 0.5
@@ -306,8 +306,8 @@ def test_intervals_by_hand() -> None:
     # If all n trials are hits, the lower end p solves p^n = 0.05.
     assert Share(4, 4).estimate().low == pytest.approx(0.05**0.25)
     # Each of the three tasks has two values with variance 2 * 0.81, so the standard
-    # error of its mean is 0.9. That of the mean over tasks is 0.9 / sqrt(3), with one
-    # degree of freedom per task.
+    # error of its mean is 0.9. The standard error of the mean over tasks is 0.9 /
+    # sqrt(3), with one degree of freedom per task.
     found = OverTasks(
         tuple(Task(str(mean), (mean - 0.9, mean + 0.9)) for mean in (0.1, 0.2, 0.6))
     ).estimate()

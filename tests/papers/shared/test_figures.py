@@ -166,7 +166,7 @@ def test_a_title_takes_as_many_lines_as_it_needs() -> None:
 
 
 PHONE = 376
-"""CSS pixels of a figure on a phone of 420, in the report and on the site."""
+"""Width of a figure on a phone of 420 CSS pixels, in the report and on the site."""
 LETTERS = re.compile(
     r"<g (?:style=\"[^\"]*\" )?transform=\"translate[^\"]* scale\((\S+) "
 )
@@ -196,7 +196,7 @@ def test_a_band_is_one_standard_deviation_of_logarithms_on_a_logarithmic_axis(
     scale: str, mean: float, half: float | None
 ) -> None:
     # The values 2 and 8 have mean 5 and sd sqrt(18). Their base-2 logarithms have mean
-    # 2 and sd sqrt(2), so the band is 4 times and 4 over 2 ** sqrt(2).
+    # 2 and sd sqrt(2), so the band runs from 4 / 2 ** sqrt(2) to 4 * 2 ** sqrt(2).
     _, (axes,) = panels(1)
     axes.set_yscale(scale)
     band(axes, pd.DataFrame({"x": [1, 1], "y": [2.0, 8.0]}), "x", "y", color="red")

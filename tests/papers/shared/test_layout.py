@@ -56,7 +56,7 @@ def made(
 @pytest.mark.parametrize(
     ("changes", "difference"),
     [
-        ({}, 5),  # Equals 0.05 / (0.02 / sqrt(4)).
+        ({}, 5),  # The difference is 0.05 / (0.02 / sqrt(4)).
         (
             {"printed_runs": 3},
             2.5,

@@ -272,7 +272,7 @@ def read_sweep(run: DeclaredRun, _: Any) -> MeasuredRun:
 
 
 def recorded_sweep(stage: MadeStage, folder: Path) -> MadeStage:
-    """A recorded study with a sweep over three values, without any cells here."""
+    """Record a sweep over three values, and return a stage that lacks its cells."""
     (stage.output / "sweep/0").mkdir(parents=True)
     (stage.output / "sweep/0/manifest.json").write_text("{}")
     write_runs(folder, gather(folder, sweep(stage, [0.1, 1 / 3, 0.5]), read_sweep))
@@ -336,8 +336,7 @@ def test_runs_whose_data_are_missing_stay_where_recorded_and_are_named_elsewhere
     other = MadeStage(tmp_path / "another/training")
     train(other, 0)
     asked = declared(other, 4)
-    # On this machine, the first run would use one file fewer, and no other run can be
-    # made.
+    # On this machine, only the first run is possible, and only with other parameters.
     possible = [replace(asked[0], parameters={"gamma": 3.0, "files": 1})]
     shapes = {"bins": ["low"]}
     runs = gather(folder, asked, read, possible=possible, tables=shapes)

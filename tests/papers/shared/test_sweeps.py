@@ -249,7 +249,7 @@ def test_a_value_that_one_seed_lost_is_not_the_best() -> None:
 
 
 def test_draws_follow_the_residuals_of_a_table_by_hand() -> None:
-    # Two values with equal means over two seeds are drawn equally often.
+    # Two inverse temperatures with equal means over two seeds are drawn equally often.
     table = pd.DataFrame({1.0: [0.0, 1.0], 10.0: [0.5, 0.5]})
     draws = argmax_draws(table)
     assert draws[0] == 0

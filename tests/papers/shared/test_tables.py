@@ -44,7 +44,7 @@ TABLE = Comparison(
 
 
 def trained(*values: float, **factors: Any) -> list[dict[str, Any]]:
-    """One run per seed."""
+    """Rows with one run per seed and the given values."""
     about = {"experiment": "main", "loss": "ce", "sure": True, **factors}
     return [
         {**about, "seed": seed, "value": value} for seed, value in enumerate(values)

@@ -242,7 +242,7 @@ def test_networks_on_different_data_are_not_two_architectures() -> None:
     row = judged(PLACES, images, texts)
     assert row["verdict"] == NOT_TESTED
     assert "no two of these share the dataset: wrn, cifar10; GRU, imdb" in row["note"]
-    # A third network on the images forms a pair.
+    # A third network, which is trained on the images, forms a pair with the first.
     assert judged(PLACES, images, texts, noisy("vit", GRU, seed=2))["verdict"] == HOLDS
 
 

@@ -97,7 +97,7 @@ def from_zero(network: str, seed: int, inverse_temperature: float, slope: float)
 
 
 def from_a_norm(network: str, seed: int, norm: float, dynamics: str) -> Row:
-    """A flow with event times that are constant, then proportional to the norm.
+    """A flow from logits of the given norm, with event times that follow power laws.
 
     The values of the linearised dynamics must not count; if they did, every slope would
     change.

@@ -72,7 +72,7 @@ def test_learning_rates_mark_the_places_where_every_training_diverged() -> None:
     (axes,) = drawn(figures.learning_rates, make_runs(ended))
     texts = [text.get_text() for text in axes.texts]
     assert texts.count("div") == 1
-    assert "77" in texts  # At 0.1, with a rate that is not the best.
+    assert "77" in texts  # The accuracy in % at 0.1, with a rate that is not the best.
 
 
 def framed(axes: Any) -> dict[float, float]:
