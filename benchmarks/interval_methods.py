@@ -1,4 +1,4 @@
-"""Intervals of the expected calibration error that the library does not use.
+"""Methods that the library does not use, for intervals of calibration errors.
 
 `benchmarks.interval_coverage` compares them with ours.
 

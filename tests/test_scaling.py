@@ -155,8 +155,8 @@ def test_near_chance_the_interval_has_no_upper_end() -> None:
     low, high = temperature_interval(logits, labels, fit.temperature)
     assert low == pytest.approx(1 / (0.002 + 1.6449 * 0.0447214), rel=1e-4)
     assert high == math.inf
-    # Of a million rows, 500,001 are right, so the upper end exceeds the range of an
-    # exponential.
+    # Of a million rows, 500,001 are right, so the interval's upper end exceeds the
+    # range of an exponential.
     logits, labels = logits.repeat(500, 1), torch.arange(1_000_000) % 2
     labels[-1] = 0
     fit = fit_temperature(logits, labels)

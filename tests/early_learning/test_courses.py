@@ -1,4 +1,4 @@
-"""Events, scales and kernel drift along the gradient flows of small networks."""
+"""Events, scales and kernel drift along gradient flows equal those of whole kernels."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Gradient flows of a linear model, of a squared loss, and of networks as β grows."""
+"""Gradient flows equal closed forms, and approach the linearised flow as β grows."""
 
 import math
 from typing import Any

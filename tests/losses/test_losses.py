@@ -1,4 +1,4 @@
-"""Losses: values by hand, second implementations, and gradients at the extremes."""
+"""Losses equal values by hand and second implementations, also at the extremes."""
 
 import math
 from collections.abc import Callable

@@ -163,8 +163,8 @@ def binned(value: float, spread: float, **numbers: Any) -> BinnedError:
 
 
 def test_an_interval_from_its_parts_by_hand() -> None:
-    # Parts of 0.2 and 0.4 have a standard error of 0.1 / 10; 1.644854 and 1.959964 are
-    # the normal quantiles at 95 and 97.5 %.
+    # If half of the parts are 0.2 and half 0.4, their mean has a standard error of 0.1
+    # / 10; 1.644854 and 1.959964 are the normal quantiles at 95 and 97.5 %.
     error = binned(0.3, 0.1, largest_bias=0.2)
     expected = (0.3 - 0.2 - 0.01644854, 0.3 + 0.01644854)
     assert error.interval == pytest.approx(expected, abs=1e-7)

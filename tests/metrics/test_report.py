@@ -1,4 +1,4 @@
-"""Calibration reports: metrics, intervals, differences, and values of real networks."""
+"""Reports equal the metrics computed one by one, and the values of real networks."""
 
 import subprocess
 import sys

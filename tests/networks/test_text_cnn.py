@@ -34,7 +34,7 @@ def test_padding_changes_no_bit_of_logits_and_gradients(length: int) -> None:
 
 
 def features_of_one(network: TextCNN, row: list[int]) -> Tensor:
-    """Features of one text, padded to the minimum length."""
+    """Features of one text, which is padded to the minimum length."""
     padding = [PADDING] * (LEAST - len(row))
     words = network.embedding(torch.tensor(row + padding))
     maxima = network.convolutions(words.T[None]).amax(2)

@@ -53,7 +53,7 @@ def limit(repeats: int) -> float:
 # Simulation results for docs/scorecard.md. -----------------------------------------
 
 SIMULATED: dict[tuple[str, int], list[str]] = {}
-"""Findings, by what was simulated and the number of studies."""
+"""Claims with their shares, by what was simulated and the number of studies."""
 
 
 def written(

@@ -1,4 +1,4 @@
-"""Recipes: planned epochs, and values changed by tasks, arms and experiments."""
+"""Recipes follow planned epochs; tasks, arms and experiments change their values."""
 
 from typing import Any
 

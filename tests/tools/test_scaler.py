@@ -185,7 +185,7 @@ def test_names_with_numbers_are_refused_if_columns_have_the_numbers_order(
     names = np.array([f"{prefix}{number}" for number in range(12)])
     with pytest.raises(ValueError, match=r"the order .*0, .*1, .*10, .*agrees with"):
         TemperatureScaler().fit(logits, names[labels])
-    # The columns of scikit-learn's classifiers have the order of the sorted names.
+    # The columns of scikit-learn's classifiers are in the order of the sorted names.
     scaler = TemperatureScaler().fit(logits[:, np.argsort(names)], names[labels])
     assert scaler.temperature_ == pytest.approx(expected, rel=1e-6)
     assert scaler.classes_.tolist() == sorted(names)

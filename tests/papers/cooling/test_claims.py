@@ -1,4 +1,4 @@
-"""Verdicts follow from the runs: last ten epochs, lost runs, schedules and modes."""
+"""Verdicts follow from the runs' last ten epochs, lost runs, schedules and modes."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -58,7 +58,7 @@ def runs() -> Iterator[Runs]:
 
 
 def _runs() -> Runs:
-    """A study in which every claim holds that the study can test."""
+    """A study in which all claims hold for which it has runs."""
     names = [
         Run("vgg", schedule, arm, seed)
         for schedule in SCHEDULES

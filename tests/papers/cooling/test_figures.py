@@ -108,8 +108,8 @@ def test_figure_2_follows_the_last_layer_and_marks_resets(runs: Runs) -> None:
     assert lines(left, figures.COLOURS["last_layer"])[0] == pytest.approx(
         [1, 0.5, 2, 20, 40, 80, 160]
     )
-    # The resets at epochs 5 and 6 lower the product to 100; without resets it would be
-    # 160 and 320.
+    # The resets at epochs 5 and 6 lower the product to 100; without resets, the
+    # products would be 160 and 320.
     heights = lines(right, figures.COLOURS["periodic"])
     assert heights == [pytest.approx([1, 0.5, 2, 20, 40, 160, 100, 200, 100])] * 3
     assert lines(right, figures.COLOURS["periodic"], "--")[0] == pytest.approx(

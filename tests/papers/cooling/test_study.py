@@ -1,4 +1,4 @@
-"""Outcomes of training runs, last-layer temperatures, and factors from a profile."""
+"""Outcomes, last-layer temperatures and factors of runs are read correctly."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -391,7 +391,7 @@ def test_another_study_that_decides_the_opposite_is_shown_unfolded(
     html = (results / "index.html").read_text()
     for closed in re.findall(r"<details.*?</details>", html, flags=re.DOTALL):
         assert "contradicted" not in closed
-    # The page of the study that contradicts the claim also lists the primary study
+    # On the page of the study that contradicts the claim, too, the primary study comes
     # first.
     own = page(results, "other/index.html").text
     assert "✗ contradicted disputed" in own

@@ -1,4 +1,4 @@
-"""Tables beside printed numbers: values by hand, layout, and committed tables."""
+"""Tables beside printed numbers have the right values, and a layout for readers."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A paper's results: tables, pictures, environment of the run, and deviations."""
+"""A paper's results are written with stable digits, digests and environments."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""Contrasts along a swept factor, compared with scipy.
+"""Contrasts along a swept factor choose, average and fit values as declared.
 
 Values are chosen on the validation data of the other seeds; slopes and correlations
 equal scipy's.

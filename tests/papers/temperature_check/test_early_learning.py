@@ -1,4 +1,4 @@
-"""Slopes, claims and figures of early learning, on runs with known power laws."""
+"""Runs with known power laws give the right slopes, claims and figures."""
 
 from collections.abc import Callable
 from dataclasses import replace

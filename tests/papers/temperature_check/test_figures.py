@@ -1,4 +1,4 @@
-"""Figures of training runs, and the marks in them."""
+"""Figures of training runs show the right means, spans and marks."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Tables of training runs, worked out by hand."""
+"""Tables of training runs have the numbers that are worked out by hand."""
 
 from dataclasses import replace
 
