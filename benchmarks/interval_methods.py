@@ -215,8 +215,8 @@ def _band(here: Pair) -> list[Interval]:
     """The largest lower and the largest upper end over the non-empty bins.
 
     The bins' intervals contain all gaps simultaneously. The interval of the change runs
-    from the lower end after minus the upper end before, to the upper end after minus
-    the lower end before.
+    from the lower end after scaling minus the upper end before it, to the upper end
+    after scaling minus the lower end before it.
     """
     ends = []
     for arm in (here.before, here.after):
@@ -288,6 +288,6 @@ def _mean_absolute(means: Floats, deviations: Floats) -> Floats:
 
 
 def _bounded(found: list[Interval]) -> list[Interval]:
-    """Clip the intervals of errors at 0, but not the last interval, of the change."""
+    """Clip the intervals at 0, except the last one, which is that of the change."""
     *errors, change = found
     return [*((max(0.0, low), max(0.0, high)) for low, high in errors), change]

@@ -199,9 +199,9 @@ class Pictures(Dataset[Any]):
 
 
 def in_the_usual_order(network: nn.Module) -> nn.Module:
-    """The network with each max-pooling moved after the ReLU that followed it.
+    """Move each max-pooling after the ReLU that followed it, and return the network.
 
-    The function and the weights stay the same.
+    The network computes the same function, with the same weights.
     """
     for stack in list(network.modules()):
         if not isinstance(stack, nn.Sequential):

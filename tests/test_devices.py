@@ -104,7 +104,7 @@ def epoch(training: Training) -> None:
 
 
 def without_dropout(training: Training) -> Training:
-    """The training run, without dropout.
+    """Turn off dropout in the training run, and return the training run.
 
     A GPU draws dropout masks from its own generator, so results would differ.
     """

@@ -14,7 +14,7 @@ def images(samples: int = 4, side: int = 16) -> Tensor:
 
 
 def perturbed(network: nn.Module) -> nn.Module:
-    """The network in float64, with random scales, shifts, biases and running means.
+    """Draw random scales, shifts, biases and running means; return the float64 network.
 
     The initial values are 0 and 1; with them, a test would not notice if an
     implementation left out a scale or a shift.

@@ -32,7 +32,7 @@ def random_tree(leaves: int, generator: torch.Generator, *, chain: bool = False)
 
 
 def trees() -> Tensor:
-    """Trees of random shapes, among them a single word, a chain, and unknown words."""
+    """Trees of random shapes, of one word, as a chain, and with unknown words."""
     generator = torch.Generator().manual_seed(0)
     texts = [random_tree(leaves, generator) for leaves in (1, 2, 3, 7, 12, 20, 20)]
     texts += [random_tree(15, generator, chain=True), "(3 (2 x) (1 (4 a) (0 y)))"]

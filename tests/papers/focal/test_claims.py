@@ -53,7 +53,7 @@ DATASETS = {IMAGES: "cifar10", TEXTS: "sst_trees", IMDB: "imdb"}
 SELECTED = 6
 """Epoch that the experiments on texts select."""
 CALIBRATED = 2
-"""Epoch with the lowest ECE, after which the accuracy is a point lower."""
+"""Epoch with the lowest ECE; its accuracy is a point lower."""
 EPOCHS = range(1, 8)
 BLEU = {"CE": 0.24, "LS": 0.25, "FL": 0.27}
 TRANSLATION_ECE = {"CE": 0.06, "LS": 0.03, "FL": 0.01}
