@@ -45,7 +45,7 @@ __all__ = [*_MODULES]  # noqa: PLE0604 - its keys are strings
 
 
 def __getattr__(name: str) -> Any:
-    """Import the module of `name` only when `name` is used, because torch is slow."""
+    """Import `name` from its module when it is used, because torch imports slowly."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)

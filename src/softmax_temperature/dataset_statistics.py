@@ -21,7 +21,7 @@ read the paper.
 - n_samples: Number of rows.
 - avg_samp_class: n_samples / n_classes.
 - pca_50, pca_75, pca_80, pca_90, pca_95, pca_99: Number of principal components that
-  explain the percentage of the variance in the name, divided by dim.
+  explain the percentage of the variance that the name gives, divided by dim.
 - avg_kurtosis: Excess (Fisher) kurtosis, biased form, averaged over dimensions; 0 for a
   normal distribution.
 - avg_normality: The Shapiro-Wilk statistic W of at most NORMALITY_ROWS rows, averaged
@@ -369,7 +369,7 @@ def _distance_sums(unit: Array, by_class: sparse.csc_array, rows: Indices) -> Ar
 
 
 def _drawn_rows(count: int, limit: int, seed: np.random.SeedSequence) -> Indices:
-    """All row numbers below `count`, or `limit` of them at random, in order."""
+    """Return all row numbers below `count`, or a random `limit` of them, sorted."""
     if count <= limit:
         return np.arange(count)
     drawn = np.random.default_rng(seed).choice(count, limit, replace=False)

@@ -267,7 +267,7 @@ def _check_range(margins: Tensor, logits: Tensor) -> None:
 
 
 def _bracket(step: int) -> tuple[float, float]:
-    """The ends of the search's bracket number `step`; neighbours share an end."""
+    """Return both ends of bracket number `step`; neighbouring brackets share an end."""
     low, high = TEMPERATURE_BOUNDS
     return low * BRACKET_STEP**step, high * BRACKET_STEP**step
 
@@ -334,7 +334,7 @@ def _fit_calibration_error(
 
 
 def _pieces(rows: Tensor, table: Tensor | None = None) -> tuple[Tensor, ...]:
-    """The `rows` in slices, short enough to keep temporaries for `table` small.
+    """Split `rows` so that a temporary with as many rows of `table` stays small.
 
     If `table` is None, `rows` itself is the table.
     """

@@ -1,4 +1,4 @@
-"""Callbacks that cool in Lightning and in Hugging Face's Trainer."""
+"""Callbacks that apply Cooling in Lightning and in Hugging Face's Trainer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 def lightning_callback(
     cooling: Cooling, held_out: Iterable[tuple[Tensor, Tensor]], *, policy: str = "keep"
 ) -> Callback:
-    """A Lightning callback that cools after every training epoch.
+    """Return a Lightning callback that applies Cooling after every training epoch.
 
     Needs the package lightning. For example,
     `Trainer(callbacks=[lightning_callback(Cooling(module.network), loader)])`.
@@ -51,7 +51,7 @@ def lightning_callback(
 def trainer_callback(
     cooling: Cooling, held_out: Iterable[dict[str, Tensor]], *, policy: str = "keep"
 ) -> TrainerCallback:
-    """A callback for Hugging Face's Trainer that cools after every training epoch.
+    """Return a Hugging Face Trainer callback that applies Cooling after every epoch.
 
     Needs the package transformers. For example:
 
@@ -96,7 +96,7 @@ def _cool(
     predictions: Iterable[tuple[Tensor, Tensor]],
     **options: Any,
 ) -> None:
-    """Compute all predictions in evaluation mode, then cool with them."""
+    """Compute all predictions in evaluation mode, then pass them to `cooling.cool`."""
     # Record the mode of each module to restore it later: some may be frozen in
     # evaluation mode.
     modes = [(module, module.training) for module in model.modules()]

@@ -5,9 +5,9 @@ multiplied by β, by β f(x / β). For ReLU this is ReLU again; for tanh and GEL
 not. A tanh or GELU module therefore holds β in a buffer `cooling_scale`, divides its
 input by β, and multiplies its output by β.
 
-Layer normalisation removes β from its input, except that epsilon then counts 1 / β²
-times as much. Its module therefore divides by β too, but does not multiply: the scale
-of its output is set by its weight and bias.
+Layer normalisation removes the factor β from its input, but its epsilon then counts 1 /
+β² times as much. A layer normalisation therefore also divides its input by β. It does
+not multiply its output by β, because its weight and bias set the scale of its output.
 """
 
 from collections.abc import Iterable, Mapping

@@ -50,7 +50,7 @@ def hold(model: nn.Module) -> None:
 
 
 def scalar_buffer(model: nn.Module) -> Tensor:
-    """A scalar tensor 1 in the dtype of a network's parameters, at least float32."""
+    """Return a scalar tensor 1 in the dtype of the parameters, at least float32."""
     floating = [each for each in model.parameters() if each.is_floating_point()]
     like = floating[0] if floating else torch.empty(0)
     dtype = torch.promote_types(like.dtype, torch.float32)
@@ -64,7 +64,7 @@ def _is_compiled(model: nn.Module) -> bool:
 
 
 def _compiled_whole(model: nn.Module) -> str | None:
-    """The class name of a compiled network that contains the model, if there is one."""
+    """Return the class name of a compiled network that contains `model`, or None."""
     if "torch._dynamo" not in sys.modules:
         return None  # No network is compiled.
     if not _compiled_networks_around(model):

@@ -69,7 +69,8 @@ class Cooling:
       (Definition 3.4).
 
     Args:
-        model: Returns one tensor of logits, shape (n, classes) or (n, classes, ...).
+        model: The network. It returns one tensor of logits, shape (n, classes) or (n,
+            classes, ...).
         mode: "last_layer", "distributed" or "periodic".
         factor: Cooling factor κ; 1 corrects fully, 0 not at all.
         max_temperature: The temperature, at least 0, above which "periodic"
@@ -88,7 +89,7 @@ class Cooling:
 
     Raises:
         ValueError: If an argument is out of range, if the network or its parent is
-            compiled, or if it cannot be redistributed exactly.
+            compiled, or if `mode` requires a redistribution that cannot be exact.
 
     Examples:
         >>> import torch
@@ -162,7 +163,7 @@ class Cooling:
         optimizer: optim.Optimizer | None = None,
         policy: str = "keep",
     ) -> float:
-        """Correct the temperature from held-out logits, once per period.
+        """Correct the network's temperature from held-out logits; call once per period.
 
         If the held-out logits separate the labels, are independent of them, or belong
         to a single class, there is no best temperature. The network then does not
@@ -172,7 +173,7 @@ class Cooling:
             logits: The network's logits for held-out images in evaluation mode, (n,
                 classes, ...).
             labels: True classes, integers, shape (n,) or (n, ...). Leave pixels without
-                a label out of both.
+                a label out of `logits` and `labels`.
             optimizer: The optimizer whose state `policy` adapts when parameters are
                 rescaled.
             policy: Treatment of that state, see `rescale_optimizer_state`.

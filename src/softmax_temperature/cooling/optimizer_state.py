@@ -31,8 +31,8 @@ def rescale_optimizer_state(
     moments by a². The next step is then the same as if the optimizer had used the new
     parameters from the start. With L2 weight decay, this is true only of the gradient's
     part of the state: the decay's part scales with a, not 1/a. "keep" leaves the state
-    as it is. Neither corrects for the function's change with temperature (Proposition
-    3.5), which no single factor describes.
+    as it is. Neither policy corrects for the effect of a new temperature on the
+    gradients (Proposition 3.5), which no single factor describes.
 
     Args:
         optimizer: The optimizer whose state is adapted.

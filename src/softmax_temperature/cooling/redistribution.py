@@ -25,7 +25,8 @@ class Redistribution:
         outputs: Power of the output of each module that is called, by path. The power
             of the last output is 1.
         functions: Power of the input of each activation and normalisation that needs
-            its input unscaled, by path, where it is not 0 (see `function_scales`).
+            its input unscaled, by path (see `function_scales`). Powers of 0 are left
+            out.
     """
 
     layers: int

@@ -222,8 +222,9 @@ def scale_graph(model: nn.Module) -> ScaleGraph:
     batch normalisation needs its input unscaled, and may change the scale of its
     output. Other activations (tanh, GELU) preserve the scale if they hold it in a
     buffer. A normalisation of each sample (layer normalisation) removes the scale.
-    `function_scales` implements both. The trace treats `a += b` as `a = a + b`, so the
-    network must not read the old `a` afterwards under another name.
+    The module `function_scales` makes these two kinds of modules hold or undo a scale.
+    The trace treats `a += b` as `a = a + b`, so the network must not read the old `a`
+    afterwards under another name.
 
     Raises:
         ValueError: If `torch.fx` cannot trace the network, if its training and
@@ -273,7 +274,7 @@ class _Tracer(fx.Tracer):
 
 @dataclass(frozen=True)
 class _NodeLayer:
-    """A `Layer` between nodes, because the groups are not final yet."""
+    """A `Layer` between nodes of the trace, whose groups are not final yet."""
 
     source: fx.Node
     target: fx.Node
@@ -403,7 +404,7 @@ class _Walk:
     def _affine(
         self, where: str, source: fx.Node, node: fx.Node, module: nn.Module
     ) -> None:
-        """Add a normalisation's weights as a layer; without weights, fix its output."""
+        """Add a normalisation as a layer, or fix its output if it has no weights."""
         if dict(module.named_parameters(recurse=False)):
             self._layer(where, source, node, normalises=True)
         else:

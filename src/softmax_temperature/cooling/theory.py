@@ -32,7 +32,7 @@ IMAGES = 16
 
 
 def scale_equivalent(model: nn.Module, temperature: float) -> nn.Module:
-    """A copy whose layers divide by `temperature` and whose output is multiplied by it.
+    """Return a copy whose layers divide by `temperature` and whose output undoes this.
 
     Definition 3.6: both networks compute the same function. The paper's β_i are
     T^-(power of layer i), and 1 for the logits.
@@ -51,10 +51,11 @@ def scale_equivalent(model: nn.Module, temperature: float) -> nn.Module:
 
 
 def predicted_output_ratios(model: nn.Module, temperature: float) -> dict[str, float]:
-    """Predict each module's output in the scale-equivalent network over the original.
+    """Predict the factors by which outputs change in the scale-equivalent network.
 
-    The keys are the paths of the modules. Lemma 3.3 predicts T^(-i/L) for layer i of a
-    chain. The last layer's output is measured before the final division.
+    Each factor belongs to the output of a module; the keys are the modules' paths.
+    Lemma 3.3 predicts T^(-i/L) for layer i of a chain. The last layer's output is
+    measured before the final division.
     """
     outputs = plan_redistribution(model).outputs
     return {path: temperature**-power for path, power in outputs.items()}
@@ -63,12 +64,12 @@ def predicted_output_ratios(model: nn.Module, temperature: float) -> dict[str, f
 def predicted_gradient_ratios(
     model: nn.Module, temperature: float, *, relative: bool = False
 ) -> dict[str, float]:
-    """Predict each gradient in the scale-equivalent network over the original gradient.
+    """Predict the factors by which gradients change in the scale-equivalent network.
 
     The keys are the names of the parameters. Theorem 3.7 predicts β_i / β_(i+1) for
-    weights and 1 / β_(i+1) for biases. The ratio is the inverse of the factor by which
-    the parameter was multiplied. For gradients divided by their parameters (`relative`)
-    it is the square of that inverse.
+    weights and 1 / β_(i+1) for biases. This is the inverse of the factor by which the
+    parameter was multiplied. With `relative`, which divides each gradient by its
+    parameter, the prediction is the square of that inverse.
     """
     powers = plan_redistribution(model).parameters
     exponent = 2 if relative else 1
@@ -114,7 +115,7 @@ def measured_gradients(
 
 @torch.no_grad()
 def measured_outputs(model: nn.Module, images: Tensor) -> dict[str, Tensor]:
-    """The output of each module that has no submodules, by the module's path."""
+    """Return the output of each module that has no submodules, by the module's path."""
     outputs: dict[str, Tensor] = {}
 
     def recorder(path: str) -> Callable[[nn.Module, Any, Tensor], None]:
@@ -161,8 +162,8 @@ def theory_checks(
 ) -> pd.DataFrame:
     """Check all `statements` on the named networks.
 
-    Each network is made at random, in float64 and evaluation mode, with logits at
-    temperature 100. It classifies images (n, 3, `size`, `size`).
+    Each network has random parameters in float64, is in evaluation mode, and divides
+    its logits by the temperature 100. The images have shape (n, 3, `size`, `size`).
 
     Returns:
         One row per network and statement.
@@ -260,7 +261,7 @@ def _ratios(
 def _overheated(
     make: Callable[[], nn.Module], classes: int, size: int
 ) -> tuple[nn.Module, Tensor, Tensor]:
-    """A random network at temperature 100, with images and labels."""
+    """Make a random network at temperature 100, and random images and labels."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         network = make().double()

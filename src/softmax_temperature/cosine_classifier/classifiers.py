@@ -30,7 +30,7 @@ class Settings:
     """Training settings; `train_temperature_grid` explains them.
 
     `problems_per_block` is the largest number of problems in a block; None derives it
-    from the memory of a block.
+    from the memory that a block may use.
     """
 
     batch_size: int
@@ -112,7 +112,8 @@ class CosineClassifiers:
         self.products = choose_products(settings.precision, initial.device)
         # Correct samples are counted with float32 cosines even after training in
         # bfloat16. Ties count as correct, so cosines rounded to bfloat16 would raise
-        # the best accuracy by up to 0.0035 and that of single epochs by up to 0.03.
+        # the best accuracy by up to 0.0035 and the accuracy of single epochs by up to
+        # 0.03.
         wide = "float64" if initial.dtype == torch.float64 else "float32"
         self.exact_products = choose_products(wide, initial.device)
         alpha = initial.new_tensor(inverse_temperatures).repeat(repeats)[:, None, None]
@@ -128,7 +129,7 @@ class CosineClassifiers:
         return {"weights": self.weights, **self.moments}
 
     def prepare_batch(self, embeddings: Tensor, labels: Tensor) -> Batch:
-        """Prepare a batch for `train_step`; `embeddings` have `products`' dtype."""
+        """Prepare a batch for `train_step`; `embeddings` must have `products.dtype`."""
         transposed = self.products.prepare(embeddings.T)
         plain = self.products.prepare(embeddings)
         return Batch(transposed, plain, labels)
@@ -198,7 +199,7 @@ class CosineClassifiers:
 
     @torch.no_grad()
     def count_correct(self, block: slice, transposed: Tensor, labels: Tensor) -> Tensor:
-        """Number of correct samples of each problem in a block, shape (problems,).
+        """Count the correct samples of each problem in a block, shape (problems,).
 
         A sample is correct if no class has a higher cosine than its true class.
         """
@@ -214,10 +215,11 @@ class CosineClassifiers:
 
 
 def logit_unit(device: torch.device) -> float:
-    """The factor of logits for `replace_by_residual`: for nats on a GPU, else for bits.
+    """Return the factor by which `replace_by_residual` needs logits multiplied.
 
-    On a CPU exp2 is three times as fast as exp, and the factor is free because it is
-    folded into the scale of the weights.
+    The factor is 1 on a GPU, where the softmax uses exp. Elsewhere the factor is
+    log2(e), because on a CPU exp2 is three times as fast as exp. Multiplying by the
+    factor costs nothing, because it is folded into the scale of the weights.
     """
     return 1.0 if device.type == "cuda" else math.log2(math.e)
 
@@ -228,7 +230,7 @@ def replace_by_residual(logits: Tensor, labels: Tensor, buffers: Buffers) -> Non
     Args:
         logits: Shape (problems, classes, batch), multiplied by `logit_unit`. Samples
             are contiguous, so that the softmax runs along vectors of samples even if
-            there are ten classes.
+            there are only ten classes.
         labels: True classes, shape (batch,).
         buffers: Scratch memory in the dtype of the softmax.
     """
@@ -249,7 +251,8 @@ def replace_by_residual(logits: Tensor, labels: Tensor, buffers: Buffers) -> Non
 def _softmax(logits: Tensor, buffers: Buffers) -> Tensor:
     """Softmax over classes, in the dtype of `buffers`; logits include `logit_unit`.
 
-    On a CPU it works in place, or in scratch memory if the logits are narrower.
+    On a CPU it works in place, or in scratch memory if the logits have a narrower
+    dtype.
     """
     if logits.is_cuda:
         return torch.softmax(logits, dim=1, dtype=buffers.dtype)

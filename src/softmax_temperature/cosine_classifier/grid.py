@@ -17,7 +17,7 @@ class TemperatureGrid:
         inverse_temperatures: The searched values, in any order.
         curves: Accuracy after each epoch, fractions, shape (repeats, temperatures,
             epochs).
-        evaluated: Number of samples per accuracy, at least 1.
+        evaluated: Number of samples from which each accuracy is computed, at least 1.
     """
 
     inverse_temperatures: tuple[float, ...]

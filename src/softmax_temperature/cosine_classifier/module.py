@@ -35,10 +35,11 @@ class CosineClassifier(nn.Module):
         suggestion: The suggestion that "auto" used, or None.
 
     Raises:
-        ValueError: If an argument is out of range, or "auto" has no sample.
+        ValueError: If an argument is out of range, or "auto" is given without a
+            `sample`.
 
     Divide the cross-entropy by `inverse_temperature`, as the paper does: one learning
-    rate then serves every value.
+    rate then suits every inverse temperature.
 
     Examples:
         >>> import torch

@@ -26,7 +26,7 @@ Result = TypeVar("Result")
 
 
 def _onednn_operator(name: str) -> Callable[..., Any]:
-    """One of the oneDNN operators that torch.compile uses for frozen linear layers.
+    """Return an operator of oneDNN that torch.compile uses for frozen linear layers.
 
     torch has no public function that packs a matrix for both dtypes.
     """
@@ -46,7 +46,7 @@ class Buffers(threading.local):
         self._flat: dict[str, Tensor] = {}
 
     def take(self, name: str, *shape: int) -> Tensor:
-        """An uninitialised contiguous tensor in the memory with this name.
+        """Return an uninitialised contiguous tensor in the memory called `name`.
 
         The memory grows if it is too small.
         """
@@ -69,13 +69,13 @@ class Products:
         self._buffers = Buffers(dtype, device)
 
     def prepare(self, right: Tensor) -> Tensor:
-        """Convert `right` (inner, columns), of this dtype, for use in `multiply`."""
+        """Prepare `right` (inner, columns), which has this dtype, for `multiply`."""
         return right
 
     def multiply(self, left: Tensor, right: Tensor, name: str) -> Tensor:
         """Multiply `left` (rows, inner) by `right`, a prepared matrix.
 
-        The next product with this name in the same thread overwrites the result.
+        The next product in the same thread with the same `name` overwrites the result.
         """
         out = self._buffers.take(name, len(left), right.shape[1])
         return torch.mm(self._rounded(left, name), right, out=out)
@@ -163,7 +163,7 @@ class Workers:
         scores: torch.dtype,
         problems_per_block: int | None,
     ) -> list[slice]:
-        """Slices of problems, at least one per worker if there are enough problems.
+        """Divide the problems into slices, at least one per worker if there are enough.
 
         The slices' lengths differ by at most one.
 

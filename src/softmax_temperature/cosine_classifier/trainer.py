@@ -65,8 +65,8 @@ def train_temperature_grid(
         batch_size: Samples per step.
         lr: Learning rate.
         momentum: Momentum of SGD, or Adam's first decay rate.
-        rescale: Divide the loss by alpha, so that alpha does not scale the gradient
-            (after Eq. 3).
+        rescale: Whether to divide the loss by alpha, so that alpha does not scale the
+            gradient (after Eq. 3).
         optimizer: "sgd" or "adam".
         repeats: Initialisations of each classifier; all of them see the same batches.
         seed: Seed of initial weights and batch orders; they are the same on every
@@ -231,7 +231,7 @@ class TemperatureGridTrainer:
         return list(zip(prepared, label_batches, strict=True))
 
     def evaluate(self, samples: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
-        """Accuracy of every problem, (repeats, temperatures), float64, on the CPU.
+        """Return the accuracy of every problem, (repeats, temperatures), float64.
 
         A sample is correct if no class has a higher cosine than its true class.
 
@@ -252,7 +252,7 @@ class TemperatureGridTrainer:
         return (correct.double() / total).view(self.settings.repeats, -1)
 
     def state_dict(self) -> dict[str, Tensor | int]:
-        """A copy of the training state, with the settings named in SHARED_STATE."""
+        """Copy the training state, together with the settings named in SHARED_STATE."""
         state: dict[str, Tensor | int] = {
             "completed_epochs": self.completed_epochs,
             "seed": self.settings.seed,
@@ -317,7 +317,7 @@ def normalise(embeddings: Tensor, *, name: str = "embeddings") -> Tensor:
 
 
 def generator(seed: int, stream: int, index: int) -> torch.Generator:
-    """Random number generator of one repeat or epoch.
+    """Return the random number generator of one repeat or epoch.
 
     It is on the CPU, so that all devices draw the same numbers.
     """

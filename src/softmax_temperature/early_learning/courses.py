@@ -51,7 +51,7 @@ KINKED_MODULES = (
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Two random draws of a network, and the samples that it learns.
+    """Two random draws of a network, and the samples that the network learns.
 
     All pairs made of the two draws start with the same tangent kernel.
 
@@ -74,7 +74,7 @@ class Problem:
     seed: int
 
     def pair(self, correlation: float) -> FlatNetwork:
-        """The pair with the given `correlation`, before training."""
+        """Make the pair with the given `correlation`, before training."""
         frozen = frozen_parameters(self.network, self.independent_draw, correlation)
         return FlatNetwork(self.network, self.inputs, frozen=frozen, chunk=self.chunk)
 
@@ -158,7 +158,7 @@ class Start:
         return drift.value / step
 
     def described(self) -> dict[str, Any]:
-        """The facts about the problem and the start, for the record of a cell.
+        """Return facts about the problem and the start, for the record of a cell.
 
         The kernel's norm comes with its standard error.
         """
@@ -249,7 +249,7 @@ def course(
 def event_times(
     flow: Flow, loss: SoftmaxCrossEntropy, settings: Settings
 ) -> dict[str, Any]:
-    """`ending`, `evaluations`, and the rescaled time of each event that happened."""
+    """Integrate `flow`, and return how it ended and the rescaled time of each event."""
     integrated = integrate(flow, loss, settings)
     times = {event: time for event, (time, _) in integrated.crossings.items()}
     return {

@@ -26,8 +26,8 @@ LEARNED = "learned"
 # The fraction that defines TENTH and LEARNED, and the fraction that defines FIT.
 SHARE = 0.1
 HALF = 0.5
-# First step of the integrator, as a fraction of `Settings.unit_time`. Without it, the
-# integrator would guess a first step that ignores `Settings.unit_time`.
+# First step of the integrator, as a fraction of `Settings.unit_time`. If no first step
+# is given, the integrator guesses one that ignores `Settings.unit_time`.
 FIRST_STEP = 0.01
 # Relative precision with which the time of an event is computed.
 PRECISION = 1e-9
@@ -85,7 +85,7 @@ class Flow(NamedTuple):
 def gradient_flow(
     network: FlatNetwork, loss: SoftmaxCrossEntropy, inverse_temperature: float
 ) -> Flow:
-    """Gradient flow of the summed loss of Z = β z(θ).
+    """Return the gradient flow of the summed loss of Z = β z(θ).
 
     dθ/ds = (1/β) Jᵀ residual(Z) in the rescaled time s = β² η t. The state is β (θ -
     θ_0), so that an integrator tolerance means the same for every β while the kernel is
@@ -111,9 +111,9 @@ def gradient_flow(
 def linearised_flow(
     start: Tensor, kernel_product: Callable[[Tensor], Tensor], loss: SoftmaxCrossEntropy
 ) -> Flow:
-    """The flow dZ/ds = Θ_0 residual(Z) with the initial kernel, the same for every β.
+    """Return the flow dZ/ds = Θ_0 residual(Z), which has the initial kernel.
 
-    The state is Z - Z_0.
+    The flow is the same for every β. The state is Z - Z_0.
     """
 
     def logits(state: State) -> Tensor:

@@ -26,14 +26,16 @@ TOLERANCE = 1e-6
 class CorrelatedPair(nn.Module):
     """f(x) = g(x; θ) - s g(x; θ') with trained parameters θ and frozen ones θ'.
 
-    θ' comes from `frozen_parameters`, s is the share. Gradients and tangent kernel
-    equal those of the network g for every s. With correlation 1 the pair starts as (1 -
-    s) g(x; θ(0)), which can have any norm: s = 1 is the centred model, which starts at
-    exactly 0; s = 0 is the network alone; a negative s enlarges the logits.
+    θ' comes from `frozen_parameters`, and s is the argument `share`. Gradients and
+    tangent kernel equal those of the network g for every s. With correlation 1 the pair
+    starts as (1 - s) g(x; θ(0)), which can have any norm: s = 1 is the centred model,
+    which starts at exactly 0; s = 0 is the network alone; a negative s enlarges the
+    logits.
 
     The frozen network holds buffers instead of parameters: they are saved with the
     pair, and no optimizer sees them. It stays in evaluation mode, so dropout acts on
-    the trained network only; batch normalisation follows the mode of the pair in both.
+    the trained network only; batch normalisation follows the mode of the pair in both
+    networks.
 
     Args:
         network: Computes `classifier(features(inputs))`.
@@ -70,7 +72,7 @@ class CorrelatedPair(nn.Module):
 
     @torch.no_grad()
     def frozen_logits(self, inputs: Tensor) -> Any:
-        """g(x; θ'), shape (n, classes).
+        """Compute g(x; θ'), shape (n, classes).
 
         The last layer computes in the precision of its weights, even under autocast.
         """
@@ -81,7 +83,7 @@ class CorrelatedPair(nn.Module):
             return frozen.classifier(features.to(dtype))
 
     def forward(self, inputs: Tensor) -> Any:
-        """Logits, shape (n, classes)."""
+        """Compute the logits of the pair, shape (n, classes)."""
         return self.network(inputs) - self.share * self.frozen_logits(inputs)
 
     def train(self, mode: bool = True) -> CorrelatedPair:
@@ -98,7 +100,7 @@ class CorrelatedPair(nn.Module):
 def frozen_parameters(
     network: nn.Module, independent_draw: nn.Module, correlation: float
 ) -> dict[str, Tensor]:
-    """θ' = c θ + sqrt(1 - c²) θ'' by name, for a correlation c in [0, 1].
+    """Compute θ' = c θ + sqrt(1 - c²) θ'' by name, for a correlation c in [0, 1].
 
     θ are the parameters of `network`, θ'' the parameters of `independent_draw`. Entries
     that are equal in both were not drawn at random (biases that start at 0, scales that
@@ -122,7 +124,7 @@ def correlation_for_norm(
     *,
     inverse_temperature: float,
 ) -> float:
-    """The correlation at which a pair's tempered logits start with norm `logit_norm`.
+    """Find the correlation at which a pair's tempered logits start with `logit_norm`.
 
     The norm ||Z||_F over samples and classes is 0 at correlation 1. Near correlation 1,
     the norm is proportional to the angle whose cosine is the correlation, so the

@@ -12,9 +12,10 @@ from softmax_temperature.early_learning.pair import BATCH_NORMS
 
 
 class FlatNetwork:
-    """z(θ) for fixed inputs in float64 and evaluation mode, with its Jacobian J.
+    """Computes z(θ) for fixed inputs, and products with its Jacobian J.
 
-    Parameters and directions are vectors (p,); weights of logits are (n, classes).
+    The network is in float64 and evaluation mode. Parameters and directions are vectors
+    (p,); weights of logits are (n, classes).
 
     Args:
         network: The network, which is copied and not changed.
@@ -53,16 +54,16 @@ class FlatNetwork:
 
     @torch.no_grad()
     def logits(self, parameters: Tensor) -> Tensor:
-        """z, shape (n, classes), float64."""
+        """Compute z, shape (n, classes), float64."""
         chunks = [self._logits_of(rows)(parameters) for rows in self._chunks()]
         return torch.cat(chunks)
 
     def pull_back(self, parameters: Tensor, weights: Tensor) -> Tensor:
-        """Jᵀ v for weights v of logits, shape (p,)."""
+        """Compute Jᵀ v for weights v of logits, shape (p,)."""
         return self.descend(parameters, lambda _, rows: weights[rows])
 
     def kernel_product(self, parameters: Tensor, weights: Tensor) -> Tensor:
-        """Θ v = J Jᵀ v, shape (n, classes), without forming the kernel."""
+        """Compute Θ v = J Jᵀ v, shape (n, classes), without forming the kernel."""
         direction = self.pull_back(parameters, weights)
         products = []
         with warnings.catch_warnings():
@@ -83,7 +84,7 @@ class FlatNetwork:
     def descend(
         self, parameters: Tensor, weigh: Callable[[Tensor, slice], Tensor]
     ) -> Tensor:
-        """Jᵀ v, shape (p,), for weights v that depend on the logits.
+        """Compute Jᵀ v, shape (p,), for weights v that depend on the logits.
 
         Args:
             parameters: The point at which J is taken, shape (p,).
@@ -101,7 +102,7 @@ class FlatNetwork:
         return total
 
     def kernel(self, parameters: Tensor) -> Tensor:
-        """The whole Θ, shape (n * classes, n * classes), for small problems.
+        """Compute the whole Θ, shape (n * classes, n * classes), for small problems.
 
         The classes of one sample are consecutive.
         """
@@ -142,8 +143,8 @@ class FlatNetwork:
 def refuse_batch_norm(network: nn.Module) -> None:
     """Raise ValueError if the network has batch normalisation.
 
-    It would make the logits of one sample depend on the other samples, or on running
-    estimates that an untrained network does not have.
+    Batch normalisation would make the logits of one sample depend on the other samples,
+    or on running estimates that an untrained network does not have.
     """
     for name, module in network.named_modules():
         if isinstance(module, BATCH_NORMS):
@@ -162,12 +163,12 @@ class Estimate(NamedTuple):
 
 
 class KernelSketch:
-    """Θ at any parameters, as the columns Θ g_i for fixed probes g_i.
+    """Sketches Θ at any parameters by the products Θ g_i with fixed probes g_i.
 
     For standard normal probes, the mean of ||A g||² over the probes is an unbiased
     estimate of the squared Frobenius norm of any symmetric A: Θ, or a difference of two
     kernels. The spread over at least two probes gives its standard error. Without
-    probes the kernel is formed whole, (n * classes)² numbers.
+    probes, the whole kernel of (n * classes)² numbers is computed.
 
     Args:
         network: The network and its samples.
@@ -188,9 +189,9 @@ class KernelSketch:
             self._probes = drawn.to(network.start)
 
     def at(self, parameters: Tensor) -> Tensor:
-        """Θ g_i at parameters (p,), one row per probe: (probes, n * classes) float64.
+        """Compute all Θ g_i at `parameters`, shape (probes, n * classes), float64.
 
-        Without probes, this is the whole kernel.
+        Without probes, the whole kernel is returned.
         """
         if self._probes is None:
             return self._network.kernel(parameters)
@@ -212,7 +213,7 @@ class KernelSketch:
         return Estimate(value.item(), (value * relative_error).item())
 
     def drift(self, kernel: Tensor, reference: Tensor) -> Estimate:
-        """||Θ - Θ_0||_F / ||Θ_0||_F of two kernels that `at` returned.
+        """Estimate ||Θ - Θ_0||_F / ||Θ_0||_F from two kernels that `at` returned.
 
         The delta method for a ratio gives the standard error.
         """

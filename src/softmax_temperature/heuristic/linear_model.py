@@ -143,14 +143,14 @@ def best_penalty(
     groups: NDArray[Any],
     errors: Callable[[Rows, Rows], Floats],
 ) -> float:
-    """The penalty with the smallest error on left-out groups.
+    """Choose the penalty with the smallest error on left-out groups.
 
     Args:
         penalties: The candidates; among ties, the first one wins.
         groups: Data set of each row.
         errors: Function from training rows and test rows to the error of each test row
-            with each penalty, shape (penalties, test rows). A penalty is judged by its
-            mean error in each group, averaged over groups.
+            with each penalty, shape (penalties, test rows). A penalty is judged by the
+            mean over groups of its mean error in each group.
     """
     folds = leave_one_group_out(groups)
     fold_errors = [errors(train, test).mean(axis=1) for train, test in folds]

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from softmax_temperature.dataset_statistics import STATISTICS
 from softmax_temperature.runner.errors import nearest
 
-# Smallest number of data sets. After leaving one out, two remain, the minimum for
-# choosing a ridge penalty by leaving each out in turn.
+# Smallest number of data sets. If one is left out, two remain, which are the fewest for
+# choosing a ridge penalty by leaving out each of them in turn.
 MINIMUM_DATASETS = 3
 # The inverse temperatures of the search (section 4.3).
 SEARCHED = (1.0, *(float(value) for value in range(5, 255, 5)))
@@ -45,11 +45,11 @@ Pairs: TypeAlias = pd.DataFrame | Iterable[dict[str, Any]]
 def identified(
     pairs: Pairs, *, max_share: float = 0.5, grid: Sequence[float] = SEARCHED
 ) -> pd.DataFrame:
-    """Pairs with a clear best inverse temperature, in their order (source: ours).
+    """Select the pairs with a clear best inverse temperature (source: ours).
 
     Where accuracy saturates, ties decide which of many equally good values is best. A
     pair is identified if its plateau, ends included, holds at most `max_share` of the
-    searched `grid`.
+    searched `grid`. The order of the pairs is kept.
 
     Args:
         pairs: Pairs as defined in the package's docstring; only the columns of the

@@ -144,22 +144,24 @@ class LeaveOneOut:
     One row of Table 1, with the data behind it.
 
     Attributes:
-        predictions: One row per pair: its optimum, `linear` (the regression without its
-            data set) and `predicted` (the same, clipped to the searched range).
-        folds: One row per data set: `pairs`, `statistics` chosen without it, `r` and
-            `p`, or in `undefined` the reason why there are none.
+        predictions: One row per pair: its optimum, `linear` (the prediction of the
+            regression that was fitted without the pair's data set) and `predicted`
+            (`linear`, clipped to the searched range).
+        folds: One row per data set: the number of `pairs`, the `statistics` chosen
+            without the data set, and `r` and `p`. If r and p do not exist, `undefined`
+            gives the reason.
         statistics: The argument of `leave_one_dataset_out`.
         method: The argument of `leave_one_dataset_out`.
-        undefined_folds: Folds without an r.
+        undefined_folds: Number of folds without an r.
         median_r: Median of r over the folds that have an r; None if there are too few.
-        mean_r: Mean of r over these folds.
-        sd_r: Standard deviation of r over these folds.
-        mean_p: Mean of p over these folds.
+        mean_r: Mean of r over the folds that have an r.
+        sd_r: Standard deviation of r over the folds that have an r.
+        mean_p: Mean of p over the folds that have an r.
         pooled: Correlation over all pairs at once; None if undefined.
         mean_absolute_error: Mean absolute error of `predicted` over pairs, in units of
             inverse temperature.
-        share_on_plateau: Share of `predicted` on the pair's plateau; None without
-            plateau columns.
+        share_on_plateau: Share of pairs whose `predicted` lies on their plateau; None
+            if `pairs` has no plateau columns.
     """
 
     predictions: pd.DataFrame
@@ -176,7 +178,7 @@ class LeaveOneOut:
     share_on_plateau: float | None
 
     def summary(self) -> dict[str, Any]:
-        """The scalars, as a row of a table.
+        """Return the scalar attributes as a row of a table.
 
         `pooled` becomes `pooled_r` and so on; `pairs` and `folds` are counts.
         """
@@ -265,7 +267,7 @@ def _share_on_plateau(table: pd.DataFrame, predicted: Floats) -> float | None:
 
 
 def _statistics_count(statistics: str | int, method: str) -> int:
-    """The number that `statistics` means; ValueError if it or `method` is unknown."""
+    """Return the number that `statistics` stands for; refuse unknown arguments."""
     methods = get_args(Method)
     if method not in methods:
         raise ValueError(f"unknown method {method!r}. {nearest(method, methods)}")
@@ -285,7 +287,7 @@ def _statistics_count(statistics: str | int, method: str) -> int:
 def _regress(
     table: pd.DataFrame, size: int, method: Method
 ) -> tuple[tuple[str, ...], Regression]:
-    """The `size` most correlated statistics, and the regression on them."""
+    """Choose the `size` most correlated statistics, and fit the regression on them."""
     optima = floats(table, "inverse_temperature")
     names = _most_correlated(table, optima, size)
     values = matrix(table, names)
@@ -307,7 +309,7 @@ def _regress(
 
 
 def _most_correlated(table: pd.DataFrame, optima: Floats, size: int) -> tuple[str, ...]:
-    """The `size` statistics of largest |r|; all of them in their own order."""
+    """Return the `size` statistics with the largest |r|, or all in their own order."""
     if size == len(STATISTICS):
         return STATISTICS
     _, _, design = standardised(matrix(table, STATISTICS))

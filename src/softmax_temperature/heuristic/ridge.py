@@ -93,13 +93,13 @@ class RidgeEstimate:
 
 
 class Lost(BaseModel):
-    """What each rule lost on the pairs of a study that lie on one side of its range.
+    """Accuracy that each rule lost on the pairs of a study that are inside, or outside.
 
     A pair is inside if its statistics lie in the range of all other data sets.
 
     Attributes:
-        pairs: Number of these pairs.
-        lost: Accuracy lost by rule, as in `RidgeHeuristic`.
+        pairs: Number of pairs on this side.
+        lost: Accuracy lost by each rule, as in `RidgeHeuristic`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -123,7 +123,7 @@ class RidgeHeuristic(BaseModel):
         lost: Accuracy that each rule of `score_rules` lost on left-out data sets: mean,
             90th percentile and maximum, as fractions.
         inside: The same on the pairs inside the range of the other data sets; None if
-            there are none, or in files that do not have it.
+            there are no such pairs, or if the file lacks this field.
         outside: The same on the other pairs.
     """
 
@@ -200,7 +200,7 @@ def fit_ridge(pairs: pd.DataFrame, accuracies: pd.DataFrame) -> RidgeHeuristic:
 
 
 def score_rules(pairs: pd.DataFrame, accuracies: pd.DataFrame) -> pd.DataFrame:
-    """Accuracy that each rule loses on data sets that it was not fitted on.
+    """Compute the accuracy that each rule loses on data sets that it was not fitted on.
 
     HEURISTIC, WITHOUT_BACKBONE (if there are several backbones), CONSTANT and MEDIAN
     are fitted on the other data sets. SQUARE_ROOT needs no fit. VALIDATION is scored if
@@ -244,7 +244,7 @@ def inside_range_of_others(pairs: pd.DataFrame) -> NDArray[np.bool_]:
     """Whether `suggest` would call each pair inside the range of the other data sets.
 
     A pair is inside if each of its statistics lies between the smallest and the largest
-    value of the pairs of all other data sets. Shape (pairs,).
+    value of the pairs of all other data sets. The result has shape (pairs,).
     """
     check_datasets(pairs)
     statistics = matrix(pairs, STATISTICS)
@@ -280,7 +280,7 @@ def fit_shipped(
 
 
 def losses(pairs: pd.DataFrame, scores: pd.DataFrame) -> dict[str, Any]:
-    """The fields `lost`, `inside` and `outside` of a `RidgeHeuristic`.
+    """Compute the fields `lost`, `inside` and `outside` of a `RidgeHeuristic`.
 
     `scores` come from `score_rules`.
     """
@@ -312,7 +312,7 @@ def _lost_on(scores: pd.DataFrame) -> Lost | None:
 
 
 def shipped() -> RidgeHeuristic:
-    """The heuristic that comes with the package, fitted on results/collection."""
+    """Load the heuristic that comes with the package, fitted on results/collection."""
     file = files("softmax_temperature.heuristic") / "heuristic.json"
     return RidgeHeuristic.model_validate_json(file.read_text(encoding="utf-8"))
 
@@ -325,7 +325,7 @@ def predicted(regression: Regression, values: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class Study:
-    """Pairs as arrays.
+    """The pairs of a study, with their statistics and accuracies as arrays.
 
     Attributes:
         statistics: Shape (pairs, statistics).
@@ -389,7 +389,7 @@ class Study:
         )
 
     def accuracy(self, rows: Rows, inverse_temperatures: Floats) -> Floats:
-        """Accuracy of each row at its inverse temperature, interpolated on the grid."""
+        """Interpolate each row's accuracy at its inverse temperature from the grid."""
         curves = self.accuracies[rows]
         interpolated = [
             np.interp(inverse_temperature, self.grid, curve)

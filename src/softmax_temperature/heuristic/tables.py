@@ -91,7 +91,7 @@ def study_tables(
     selected: int,
     clear: pd.DataFrame,
 ) -> dict[str, pd.DataFrame]:
-    """The tables derived from the searches of a study, by name.
+    """Build the tables that are derived from the searches of a study, by name.
 
     Args:
         table: Pairs with their statistics and `optimum`.
@@ -119,10 +119,10 @@ def study_tables(
 
 
 def _left_out(table: pd.DataFrame, clear: pd.DataFrame, selected: int) -> LeftOut:
-    """Table 1 on all pairs, on identified pairs, and on pairs of trained backbones.
+    """Compute Table 1 on all pairs, identified pairs, and pairs of trained backbones.
 
-    All pairs count as identified if too few are clear. The subset of trained backbones
-    is absent if it contains all pairs or too few.
+    All pairs count as identified if the clear ones are too few. The subset of trained
+    backbones is absent if it contains all pairs or too few.
     """
     trained = table[is_trained(table)]
     subsets = {ALL_PAIRS: table, "identified pairs": table}

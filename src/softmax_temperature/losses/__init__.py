@@ -1,13 +1,13 @@
 """Training losses: focal losses, their baselines, and tempered cross-entropies.
 
 All losses take logits of shape (n, classes), -inf for masked classes, and integer
-labels of shape (n,). Losses that are defined for soft labels also take probabilities of
-shape (n, classes). A loss is computed on the device of the logits, in their dtype or in
-float32 if that dtype is narrower. It returns a differentiable mean over the batch in
-the dtype of the logits, in nats unless its docstring says otherwise. Gradients are
-finite wherever the differences of the logits are. Values (finite logits, labels in
-range) are checked on the CPU only: on an accelerator every check of a value makes the
-host wait for the device.
+labels of shape (n,). Losses that are defined for soft labels also take labels that are
+probabilities of shape (n, classes). A loss is computed on the device of the logits, in
+their dtype or in float32 if that dtype is narrower. It returns a differentiable mean
+over the batch in the dtype of the logits, in nats unless its docstring says otherwise.
+Gradients are finite wherever the differences between the logits are finite. Values
+(finite logits, labels in range) are checked on the CPU only: on an accelerator every
+check of a value makes the host wait for the device.
 """
 
 from importlib import import_module
@@ -86,7 +86,7 @@ __all__ = [*_MODULES]  # noqa: PLE0604 - its keys are strings
 
 
 def __getattr__(name: str) -> Any:
-    """Import the module of `name` when the name is first used, and return its value.
+    """Import the module that defines `name` when `name` is used, and return its value.
 
     The pipeline imports the modules directly, so that a cell's code digest covers only
     its own loss.

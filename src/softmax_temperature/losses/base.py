@@ -29,7 +29,7 @@ WEIGHTS_SHOWN = 10
 
 
 class Loss(nn.Module):
-    """A loss for training: `forward(logits, labels, epoch)`, in nats.
+    """Base class of training losses, called with logits, labels and the epoch.
 
     `epoch` is the position in the training recipe, in epochs; only losses that change
     during training need it.
@@ -43,7 +43,7 @@ class Loss(nn.Module):
     def forward(
         self, logits: Tensor, labels: Tensor, epoch: float | None = None
     ) -> Tensor:
-        """The loss of a batch with logits (n, classes) and labels (n,)."""
+        """Return the loss of a batch with logits (n, classes) and labels (n,)."""
         raise NotImplementedError
 
     def tempered(self, logits: Tensor) -> Tensor:
@@ -55,27 +55,31 @@ class SampleLoss(Loss):
     """A loss that is a mean or sum over samples.
 
     It is called with logits (n, classes) and labels (n,), or (n, classes, ...) and (n,
-    ...). A subclass defines `losses`, and `soft_losses` if its loss is defined for soft
-    labels: probabilities, floating point, of the shape of the logits.
+    ...). A subclass defines `losses`. If its loss is also defined for soft labels,
+    which are floating-point probabilities of the same shape as the logits, it defines
+    `soft_losses` too.
 
     Args:
-        weight: Weight of each class, shape (classes,). The mean is weighted by the
-            samples' weights, as in `torch.nn.CrossEntropyLoss`; for soft labels it is
-            the plain mean over samples.
+        weight: Weight of each class, shape (classes,). As in
+            `torch.nn.CrossEntropyLoss`, the mean divides the sum of the weighted losses
+            by the sum of the samples' weights; for soft labels it divides by the number
+            of samples.
         ignore_index: Label of samples that do not count, such as void pixels. None
-            skips the search for such samples, which forces a GPU to synchronise.
+            means that all samples count; the loss then skips a search that makes the
+            host wait for a GPU.
         reduction: "mean", "sum", or "none". If no sample of a batch counts, the mean is
-            NaN, the sum is 0, and the losses are zeros.
+            NaN, the sum is 0, and "none" returns zeros.
 
     Raises:
-        ValueError: For a wrong shape or value; values are checked only on the CPU. Only
-            the first batches are checked for probabilities.
+        ValueError: If a shape or a value is wrong. Values are checked only on the CPU,
+            and only the first batches are checked for probabilities that were passed as
+            logits.
     """
 
     arguments: ClassVar[tuple[str, ...]] = ()
     """Attributes that `repr` shows before those that all losses have."""
     sigmoids: ClassVar[bool] = True
-    """Whether to refuse logits that look like sigmoids."""
+    """Whether to refuse logits that look like sigmoid outputs."""
     weight: Tensor | None
     # The rows of the first small batches, and whether enough rows have been checked for
     # probabilities.
@@ -100,14 +104,14 @@ class SampleLoss(Loss):
 
     @classmethod
     def from_options(cls, **options: Any) -> Self:
-        """Make the loss from its `options` in params.yaml; it ignores no label."""
+        """Make the loss from its `options` in params.yaml; no label is ignored."""
         for name in ("weight", "ignore_index", "reduction"):
             if name in options:
                 raise TypeError(f"{name} cannot be set in params.yaml")
         return cls(**options, ignore_index=None)
 
     def losses(self, logits: Tensor, labels: Tensor, epoch: float | None) -> Tensor:
-        """Loss of each sample, (n,); logits (n, classes) are at least float32."""
+        """Return the loss of each sample, (n,); logits are at least float32."""
         raise NotImplementedError
 
     def soft_losses(
@@ -116,7 +120,11 @@ class SampleLoss(Loss):
         targets: Tensor,
         epoch: float | None,  # noqa: ARG002
     ) -> Tensor:
-        """The class-weighted loss of each sample, (n,), for targets (n, classes)."""
+        """Return the class-weighted loss of each sample, (n,).
+
+        The base class raises ValueError, because its loss is not defined for soft
+        labels.
+        """
         raise ValueError(
             f"labels must be class indices: {type(self).__name__} is not defined for "
             f"soft labels, got {targets.dtype} of shape {tuple(targets.shape)}"
@@ -125,7 +133,7 @@ class SampleLoss(Loss):
     def forward(
         self, logits: Tensor, labels: Tensor, epoch: float | None = None
     ) -> Tensor:
-        """The reduced loss of a batch, in the dtype of the logits."""
+        """Return the reduced loss of a batch, in the dtype of the logits."""
         rows, targets = split_rows(logits, labels)
         if is_soft(rows, targets):
             losses = self.checked_soft_losses(rows, targets, epoch)
@@ -153,7 +161,7 @@ class SampleLoss(Loss):
     def checked_soft_losses(
         self, logits: Tensor, targets: Tensor, epoch: float | None
     ) -> Tensor:
-        """Check a batch (n, classes); return its `soft_losses`, at least float32."""
+        """Check a batch with soft labels, and return its losses in at least float32."""
         if self.ignore_index is not None and self.ignore_index >= 0:
             raise ValueError(
                 f"ignore_index must be negative or None for soft labels, "
@@ -165,10 +173,14 @@ class SampleLoss(Loss):
     def counted_rows(
         self, logits: Tensor, labels: Tensor
     ) -> tuple[Tensor, Tensor, Tensor | None]:
-        """The rows and labels that count, and their mask (None if all rows count)."""
+        """Return the rows and labels that count, and their mask.
+
+        The mask is None if `ignore_index` is None.
+        """
         if self.ignore_index is None:
             return logits, labels, None
-        # Widen the labels first: as uint8, the default -100 would equal the label 156.
+        # Widen the labels first, because in uint8 the default, -100, would equal the
+        # label 156.
         counted = labels.long() != self.ignore_index
         if counted.shape != logits.shape[:1]:
             check_labels(labels, logits)
@@ -203,7 +215,7 @@ class SampleLoss(Loss):
 
 
 def split_rows(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """Logits and labels as tables with one row per sample or pixel."""
+    """Reshape logits and labels to one row per sample or pixel."""
     if not isinstance(logits, Tensor) or logits.ndim < 2:
         check_logits(logits, values=False)
     if is_soft(logits, labels):
@@ -218,12 +230,12 @@ def split_rows(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
 
 def widened(tensor: Tensor) -> Tensor:
     """Cast the tensor to float32 if its dtype is narrower."""
-    # Widen the tensor, because differences of float16 logits can overflow.
+    # Differences between float16 logits can overflow.
     return tensor.float() if tensor.dtype.itemsize < 4 else tensor
 
 
 def reduced(losses: Tensor, reduction: str) -> Tensor:
-    """Reduce the losses of samples, shape (n,), or return them unchanged."""
+    """Return the mean, the sum or all of the samples' losses, shape (n,)."""
     check_reduction(reduction)
     if reduction == "none":
         return losses
@@ -250,7 +262,7 @@ def is_soft(logits: Tensor, labels: Tensor) -> bool:
 
 
 def one_hot_targets(logits: Tensor, labels: Tensor) -> Tensor:
-    """Labels as probabilities (n, classes): soft labels unchanged, indices one-hot."""
+    """Return labels as probabilities (n, classes); class indices become one-hot."""
     if is_soft(logits, labels):
         return labels.to(logits)
     return F.one_hot(labels.long(), logits.shape[1]).to(logits.dtype)
@@ -261,9 +273,9 @@ def check_batch(
 ) -> None:
     """Refuse a batch that no loss can handle; values are checked on the CPU only.
 
-    Logits are finite, or -inf for a masked class; at least one class of each row is
-    unmasked. Labels are class indices, or probabilities of the shape of the logits that
-    give masked classes no probability.
+    Logits must be finite, or -inf for a masked class, and at least one class of each
+    row must be unmasked. Labels must be class indices, or probabilities of the same
+    shape as the logits that are 0 for masked classes.
 
     Args:
         logits: Shape (n, classes).
@@ -292,7 +304,10 @@ def check_batch(
 
 
 def _masked_classes(logits: Tensor) -> Tensor | None:
-    """The mask of the logits that are -inf, (n, classes); None if no logit is -inf."""
+    """Return the mask of the logits that are -inf, or None if all logits are finite.
+
+    ValueError is raised for NaN, for inf, and for a row in which every class is masked.
+    """
     if all_finite(logits):
         return None
     masked = torch.isneginf(logits)
@@ -313,7 +328,7 @@ def _masked_classes(logits: Tensor) -> Tensor | None:
 
 
 def _check_soft_labels(labels: Tensor, masked: Tensor | None) -> None:
-    """Refuse labels that are not probabilities, or give a masked class some."""
+    """Refuse soft labels that are not probabilities, or not 0 for a masked class."""
     sums = labels.sum(dim=1, dtype=torch.float64)
     tolerance = max(PROBABILITY_TOLERANCE, torch.finfo(labels.dtype).eps)
     inside = ((labels >= 0) & (labels <= 1 + tolerance)).all(dim=1)

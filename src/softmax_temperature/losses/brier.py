@@ -33,8 +33,8 @@ def brier_loss(logits: Tensor, labels: Tensor, *, reduction: str = "mean") -> Te
 def squared_distances(logits: Tensor, targets: Tensor) -> Tensor:
     """Squared distance from each sample's probabilities to its targets, (n,)."""
     log_probs, log_complements = log_probs_and_complements(logits)
-    # Where a target is close to 1, subtract the complements instead, which is more
-    # precise.
+    # For a target above 0.5, subtract the complements, because near 1 their difference
+    # is more precise.
     differences = torch.where(
         targets > 0.5,
         (1 - targets) - log_complements.exp(),
@@ -46,8 +46,8 @@ def squared_distances(logits: Tensor, targets: Tensor) -> Tensor:
 class BrierLoss(SampleLoss):
     """Squared distance from the probabilities to the label, in [0, 2].
 
-    Labels are class indices, which stand for one-hot vectors, or probabilities.
-    Arguments and shapes are those of `FocalLoss`.
+    Labels are class indices, which stand for one-hot vectors, or probabilities. The
+    shapes, and the arguments other than `gamma`, are those of `FocalLoss`.
 
     Examples:
         >>> BrierLoss()(torch.zeros(1, 2), torch.tensor([1]))  # 0.5 ** 2 + 0.5 ** 2
@@ -69,7 +69,7 @@ class BrierLoss(SampleLoss):
         targets: Tensor,
         epoch: float | None,  # noqa: ARG002
     ) -> Tensor:
-        """The squared distance for each sample, (n,), times its mean class weight."""
+        """The squared distance of each sample, (n,), times its mean class weight."""
         losses = squared_distances(logits, targets)
         weight = self.class_weights(logits.shape[1], logits.dtype)
         if weight is None:

@@ -13,7 +13,7 @@ from softmax_temperature.losses.base import (
 
 
 def soft_cross_entropy_terms(logits: Tensor, targets: Tensor) -> Tensor:
-    """-q log p of each class, (n, classes), for targets q (n, classes)."""
+    """Return -q log p for each class, (n, classes), for targets q (n, classes)."""
     # Replace the logarithm of a masked class: its target is 0, and 0 times an infinite
     # logarithm would be NaN.
     log_probs = F.log_softmax(logits, dim=1).masked_fill(torch.isneginf(logits), 0)
@@ -21,15 +21,19 @@ def soft_cross_entropy_terms(logits: Tensor, targets: Tensor) -> Tensor:
 
 
 class CrossEntropyLoss(SampleLoss):
-    """Cross-entropy, -log p, in nats; arguments and shapes are those of `FocalLoss`.
+    """Cross-entropy, -log p, in nats.
 
-    For class indices it equals `torch.nn.functional.cross_entropy`, bit for bit.
+    For class indices, and logits of at least float32, it equals
+    `torch.nn.functional.cross_entropy` bit for bit. In float32, the loss of a sample
+    therefore becomes 0 if it is below about 6e-8: for logits [[20, 0]] and label 0 it
+    is 0, where `FocalLoss(0)` returns 2.06e-9. The shapes, and the arguments other than
+    `gamma`, are those of `FocalLoss`.
     """
 
     def forward(
         self, logits: Tensor, labels: Tensor, epoch: float | None = None
     ) -> Tensor:
-        """The reduced loss of a batch, in the dtype of the logits."""
+        """Return the reduced loss of a batch, in the dtype of the logits."""
         rows, targets = split_rows(logits, labels)
         if is_soft(rows, targets):
             return super().forward(logits, labels, epoch)

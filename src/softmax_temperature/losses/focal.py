@@ -65,7 +65,7 @@ def focal_losses(logits: Tensor, labels: Tensor, gamma: float | Tensor) -> Tenso
 
 
 def soft_focal_terms(logits: Tensor, targets: Tensor, gamma: float | Tensor) -> Tensor:
-    """Terms of the focal loss for each class, (n, classes); targets (n, classes)."""
+    """Return the focal loss's term for each class, (n, classes), for soft `targets`."""
     if isinstance(gamma, Tensor) and gamma.ndim > 0:
         gamma = gamma[:, None]
     log_probs, log_complements = log_probs_and_complements(logits)
@@ -83,10 +83,11 @@ class FocalLoss(SampleLoss):
 
     Args:
         gamma: Focusing parameter, at least 0; 0 gives the cross-entropy.
-        weight: One weight per class, shape (classes,). A mean is weighted by the
-            samples' weights, as in `torch.nn.CrossEntropyLoss`.
-        ignore_index: Label of samples that do not count. None skips the check, which
-            forces a GPU to synchronise.
+        weight: One weight per class, shape (classes,). As in
+            `torch.nn.CrossEntropyLoss`, the mean over class indices divides by the sum
+            of the samples' weights.
+        ignore_index: Label of samples that do not count. None means that all samples
+            count; the loss then skips a search that makes the host wait for a GPU.
         reduction: "mean", "sum", or "none".
 
     Raises:
@@ -136,5 +137,5 @@ class FocalLoss(SampleLoss):
         return terms.sum(dim=1)
 
     def gamma_at(self, epoch: float | None) -> float:  # noqa: ARG002
-        """The gamma at `epoch` of the recipe, here the same at every epoch."""
+        """Return gamma, which is the same at every epoch."""
         return self.gamma

@@ -28,13 +28,14 @@ def label_smoothing_loss(
     """Cross-entropy against smoothed labels, in nats (baseline c).
 
     The target is 1 - smoothing for the true class and smoothing / (classes - 1) for
-    every other class; masked classes do not count. Soft labels q become (1 - smoothing)
-    q + smoothing (1 - q) / (classes - 1).
+    every other class. Masked classes have target 0 and are not counted in `classes`.
+    Soft labels q become (1 - smoothing) q + smoothing (1 - q) / (classes - 1).
 
     Args:
         logits: Shape (n, classes); -inf for masked classes.
         labels: Class indices (n,), or probabilities (n, classes).
-        smoothing: In [0, (classes - 1) / classes]; the upper end is a uniform target.
+        smoothing: In [0, (classes - 1) / classes]; the upper end gives a uniform
+            target.
 
     Returns:
         The mean over the batch.
@@ -48,7 +49,7 @@ def label_smoothing_loss(
 
 
 def smoothed_terms(logits: Tensor, targets: Tensor, smoothing: float) -> Tensor:
-    """The loss's term for each class, (n, classes), from unsmoothed `targets`."""
+    """Return each class's term of the loss, (n, classes), from unsmoothed `targets`."""
     unmasked = ~torch.isneginf(logits)
     # Clamp at 1 for rows with a single unmasked class. Its log p is 0, so the target
     # does not matter.
@@ -60,7 +61,9 @@ def smoothed_terms(logits: Tensor, targets: Tensor, smoothing: float) -> Tensor:
 class LabelSmoothingLoss(SampleLoss):
     """Cross-entropy against smoothed labels, in nats; see `label_smoothing_loss`.
 
-    Arguments and shapes are those of `FocalLoss`; labels may be probabilities.
+    In float32, a -log p below about 6e-8 becomes 0, as in torch: with smoothing 0,
+    logits [[20, 0]] and label 0 give 0, where `FocalLoss(0)` returns 2.06e-9. The other
+    arguments and the shapes are those of `FocalLoss`; labels may be probabilities.
     """
 
     arguments: ClassVar[tuple[str, ...]] = ("smoothing",)
@@ -81,7 +84,7 @@ class LabelSmoothingLoss(SampleLoss):
     def forward(
         self, logits: Tensor, labels: Tensor, epoch: float | None = None
     ) -> Tensor:
-        """The reduced loss of a batch, in the dtype of the logits."""
+        """Return the reduced loss of a batch, in the dtype of the logits."""
         check_tensor(logits, "logits")
         classes = logits.shape[1] if logits.ndim > 1 else 0
         uniform = (classes - 1) / max(classes, 1)
@@ -109,7 +112,7 @@ class LabelSmoothingLoss(SampleLoss):
         labels: Tensor,
         epoch: float | None,  # noqa: ARG002
     ) -> Tensor:
-        """Loss of each sample, (n,)."""
+        """Return the loss of each sample, (n,)."""
         targets = one_hot_targets(logits, labels)
         return smoothed_terms(logits, targets, self.smoothing).sum(dim=1)
 

@@ -20,7 +20,7 @@ from softmax_temperature.metrics.checks import (
     check_positive,
 )
 
-# Largest number of samples in a batch, whose matrix of all pairs then takes 1 GiB in
+# Largest number of samples in a batch. The matrix of all their pairs takes 1 GiB in
 # float32.
 MOST_ROWS = 16_384
 # Width of the Laplacian kernel on confidences.
@@ -154,12 +154,16 @@ class MMCELoss(SampleLoss):
     """Cross-entropy plus a multiple of `weighted_mmce`, in nats (appendix E).
 
     The penalty compares all pairs of at most 16,384 samples or pixels. The loss is
-    always a mean over the batch. Shapes and errors are those of `FocalLoss`.
+    always a mean over the batch. In float32, the cross-entropy of a sample becomes 0 if
+    it is below about 6e-8, as in torch: for logits [[20, 0]] and label 0 it is 0, where
+    `FocalLoss(0)` returns 2.06e-9. Shapes and errors are those of `FocalLoss`, except
+    that soft labels raise ValueError.
 
     Args:
         penalty: Weight of the MMCE term, lambda in the focal paper; at least 0.
         weight: One weight per class in the cross-entropy, shape (classes,).
-        ignore_index: Label of samples that do not count; None skips the check.
+        ignore_index: Label of samples that do not count; None means that all samples
+            count.
         as_released: Use the penalty of the released code, see `weighted_mmce`.
 
     Examples:
@@ -186,7 +190,7 @@ class MMCELoss(SampleLoss):
 
     @classmethod
     def from_options(cls, **options: Any) -> Self:
-        """Make the loss from `weight`, the paper's lambda, and other options."""
+        """Make the loss from its options; the option `weight` is the paper's lambda."""
         penalty = {"penalty": options.pop("weight")} if "weight" in options else {}
         return super().from_options(**penalty, **options)
 

@@ -24,8 +24,8 @@ def log_odds_against(logits: Tensor, classes: Tensor) -> Tensor:
     gaps = logits - logits.gather(1, index)
     others = gaps.scatter(1, index, -torch.inf)
     alone = torch.isneginf(others).all(dim=1)
-    # Replace rows without another unmasked class before the sum, because the gradient
-    # of its logarithm would be NaN.
+    # Replace rows in which all other classes are masked, because the gradient of the
+    # logarithm of an empty sum would be NaN.
     log_odds = others.masked_fill(alone[:, None], 0).logsumexp(dim=1)
     return log_odds.masked_fill(alone, torch.finfo(logits.dtype).min)
 

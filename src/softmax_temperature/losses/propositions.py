@@ -71,13 +71,17 @@ def optimal_probability(q: float, gamma: float) -> float:
 
 
 def theory_checks() -> pd.DataFrame:
-    """Propositions 1 and 2 and the entropy bound, each evaluated on random logits.
+    """Check Propositions 1 and 2 and the entropy bound numerically.
+
+    Proposition 2 is checked for probabilities and gammas on a grid, the other two
+    statements on random logits.
 
     Returns:
         One row per statement and gamma: `what`, `predicted`, `measured`,
-        `largest_difference`. The largest difference is over all samples. For an
-        equality it is the error (in Proposition 1 relative to the gradient of the
-        cross-entropy); for an inequality it is the amount of the violation.
+        `largest_difference`. The largest difference is over all samples or points of
+        the grid. For an equality it is the error (in Proposition 1 relative to the
+        gradient of the cross-entropy); for an inequality it is the amount of the
+        violation.
     """
     generator = torch.Generator().manual_seed(0)
     features = _normal(SAMPLES, FEATURES, generator)

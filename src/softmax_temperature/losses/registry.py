@@ -1,4 +1,4 @@
-"""Losses by name: each is a class in its own module, imported on first use."""
+"""Make losses by name; the module of a loss is imported when the loss is made."""
 
 from typing import Any
 

@@ -15,8 +15,8 @@ from softmax_temperature.losses.focal import focal_losses
 from softmax_temperature.metrics.checks import check_fractions
 
 # For each policy, thresholds on the true class's probability and one gamma per
-# interval. Section 4 uses gammas 5 and 3 with the threshold 0.2, appendix F the "5, 3,
-# 2" policy with 0.2 and 0.5.
+# interval. Section 4 uses gammas 5 and 3 with the threshold 0.2. Appendix F uses gammas
+# 5, 3 and 2 with the thresholds 0.2 and 0.5.
 # Deviation: for texts we keep the paper's threshold of 0.2; the released text-model
 # code has 0.19.
 POLICIES = {
@@ -26,7 +26,7 @@ POLICIES = {
 
 
 def sample_dependent_gamma(true_probs: Tensor, *, policy: str = "53") -> Tensor:
-    """Gamma of each sample from the probability of its true class.
+    """Choose the gamma of each sample by the probability of its true class.
 
     Focal paper, section 4 and appendix F. No gradient flows through gamma.
 

@@ -22,9 +22,9 @@ def scheduled_gamma(
     gammas: Sequence[float] = (5.0, 3.0, 1.0),
     milestones: Sequence[int] = (100, 250),
 ) -> float:
-    """Gamma for an epoch, which changes at every milestone (focal paper, appendix F).
+    """Return the gamma of an epoch; it changes at every milestone (appendix F).
 
-    The defaults are FLSc-531 over 350 epochs.
+    The defaults are the focal paper's FLSc-531 over 350 epochs.
 
     Args:
         epoch: The epoch, counted from 0.
@@ -32,7 +32,7 @@ def scheduled_gamma(
         milestones: Ascending epochs at which the next gamma starts.
 
     Raises:
-        ValueError: For a negative epoch, or milestones that do not fit `gammas`.
+        ValueError: If a number is negative, or `milestones` does not fit `gammas`.
     """
     check_count(epoch, "epoch", least=0)
     for name, numbers in (("gammas", gammas), ("milestones", milestones)):
@@ -59,8 +59,8 @@ def scheduled_gamma(
 class ScheduledFocalLoss(FocalLoss):
     """Focal loss with the gamma of the epoch, FLSc (focal paper, appendix F).
 
-    `gammas` and `milestones`, in epochs of the training recipe, are those of
-    `scheduled_gamma`. The loss must be called with the epoch.
+    `gammas` and `milestones` are those of `scheduled_gamma`; milestones are epochs of
+    the training recipe. The loss must be called with the epoch.
     """
 
     arguments: ClassVar[tuple[str, ...]] = ("gammas", "milestones")
@@ -91,7 +91,7 @@ class ScheduledFocalLoss(FocalLoss):
         return super(FocalLoss, cls).from_options(**options)
 
     def gamma_at(self, epoch: float | None) -> float:
-        """The gamma at `epoch` of the recipe."""
+        """Return the gamma at `epoch` of the training recipe."""
         if epoch is None:
             raise ValueError("epoch must be given: gamma changes during training")
         if not is_number_between(epoch, 0, math.inf):

@@ -27,7 +27,7 @@ def rescaled_cross_entropy(
 ) -> Tensor:
     """Cross-entropy of scaled logits, divided by the scale: CE(alpha z) / alpha.
 
-    classifier_temperature, section 3.1: after the division one learning rate serves
+    classifier_temperature, section 3.1: with the division, one learning rate suits
     every alpha.
 
     Args:
@@ -36,14 +36,14 @@ def rescaled_cross_entropy(
         inverse_temperature: alpha, finite and positive.
 
     Returns:
-        The mean over the batch, in nats over alpha.
+        The mean over the batch, in nats divided by alpha.
 
     Raises:
         ValueError: For a wrong shape or value, or an alpha that is not positive.
     """
     check_positive(inverse_temperature, "inverse_temperature")
-    # Do not refuse inputs that look like probabilities: the section defines the loss
-    # for cosines, which may all be non-negative.
+    # Do not refuse logits that look like sigmoid outputs: section 3.1 defines the loss
+    # for cosines, which may all be in [0, 1].
     check_batch(logits, labels, sigmoids=False)
     scaled = tempered_logits(widened(logits), inverse_temperature)
     if is_soft(logits, labels):
@@ -61,8 +61,7 @@ class TemperedCrossEntropyLoss(CrossEntropyLoss):
     """
 
     arguments: ClassVar[tuple[str, ...]] = ("inverse_temperature",)
-    # Do not refuse logits that look like sigmoids, because cosines may all be at least
-    # zero, too.
+    # Do not refuse logits that look like sigmoid outputs: cosines may all be in [0, 1].
     sigmoids: ClassVar[bool] = False
 
     def __init__(

@@ -56,7 +56,8 @@ def gamma_star(p0: float | Tensor) -> Tensor:
     `g(p0, gamma*) = 1`.
 
     Args:
-        p0: Probabilities in (0, 0.5), of any shape; at 0.5 gamma* is 0.
+        p0: Probabilities in (0, 0.5), of any shape. At 0.5, which is refused, gamma*
+            would be 0.
 
     Returns:
         gamma*, in the shape of `p0`, float64.

@@ -3,8 +3,8 @@
 The calibration errors are defined in the focal paper, section 2. Functions with the
 argument `probs` refuse rows that do not sum to one; no function guesses whether it was
 given logits. Values are fractions or nats. Bins of equal width are closed on the right,
-(a, b], and the first also holds 0. An empty bin contributes nothing, and every sample
-is in exactly one bin.
+(a, b], and the first also holds 0, so that every sample is in exactly one bin. An empty
+bin contributes nothing.
 """
 
 from softmax_temperature.metrics.calibration import (

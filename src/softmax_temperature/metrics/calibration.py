@@ -26,9 +26,10 @@ class ReliabilityBins:
     Attributes:
         edges: Shape (bins + 1,), float64.
         counts: Number of samples in each bin, shape (bins,), int64.
-        confidence: Mean confidence in each bin, shape (bins,), float64; NaN if empty.
+        confidence: Mean confidence in each bin, shape (bins,), float64; NaN in an empty
+            bin.
         accuracy: Share of correct predictions in each bin, shape (bins,), float64; NaN
-            if empty.
+            in an empty bin.
     """
 
     edges: Tensor
@@ -164,9 +165,9 @@ def debiased_calibration_error(
     "Verified uncertainty calibration" models each bin's accuracy a as normal with
     variance a (1 - a) / count. The bias is the mean absolute gap under that normal, in
     closed form, minus the observed gap. The value is negative if the bias exceeds the
-    ECE, as for a calibrated model. The correction is of first order: it removes four
-    tenths of the bias of a perfectly calibrated model. Arguments and errors are those
-    of `expected_calibration_error`.
+    ECE, as for a calibrated model. The correction is of first order: it removes 40 % of
+    the bias of a perfectly calibrated model. Arguments and errors are those of
+    `expected_calibration_error`.
     """
     return debiased_error(reliability_bins(probs, labels, bins=bins))
 

@@ -201,7 +201,7 @@ def check_one_tensor(output: Any, name: str, purpose: str) -> None:
 
 
 def _label_shape_remedy(labels: Tensor, scores: Tensor) -> str:
-    """What to do if `labels` does not have one label for each row of `scores`."""
+    """Return advice for `labels` that lack one label for each row of `scores`."""
     rows, classes = scores.shape
     if labels.shape == (rows, 1):
         return "Drop the last dimension: labels[:, 0]."
@@ -217,7 +217,7 @@ def _label_shape_remedy(labels: Tensor, scores: Tensor) -> str:
 
 
 def _label_range_remedy(low: int, high: int, classes: int) -> str:
-    """What to do about labels from `low` to `high` that leave [0, classes)."""
+    """Return advice for labels from `low` to `high` that do not fit in [0, classes)."""
     if (low, high) == (1, classes):
         return f"They run from 1 to {classes}: subtract 1."
     if low < 0:
@@ -464,7 +464,7 @@ def as_rows(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def map_remedy(labels: tuple[int, ...], logits: tuple[int, ...]) -> str:
-    """What to do if label maps do not have one label for each pixel of the logits."""
+    """Return advice for label maps that lack one label for each pixel of the logits."""
     expected = (logits[0], *logits[2:])
     if labels == (logits[0], 1, *logits[2:]):
         return "Drop the second dimension: labels[:, 0]."

@@ -33,8 +33,8 @@ from softmax_temperature.metrics.calibration import (
 ONE_SIDED = NormalDist().inv_cdf(0.95)
 # Normal quantile for an end of the interval whose sign depends on the data.
 TWO_SIDED = NormalDist().inv_cdf(0.975)
-# Number of standard errors within which the true gap of a bin lies around the observed
-# gap, in 79 of 80 bins.
+# In 79 of 80 bins, the true gap lies within this many standard errors of the observed
+# gap.
 CLEAR = 2.5
 
 
@@ -78,12 +78,13 @@ class BinnedError(NamedTuple):
         deviation = _deviation_of_change(self, other, other.parts)
         high = change + other.largest_bias + ONE_SIDED * deviation
         if other.total_parts is not None:
-            # The one-sided quantile suffices although the sign depends on the data: the
-            # upward bias of this plain error compensates for that.
+            # The one-sided quantile suffices although the sign depends on the data,
+            # because the upward bias of `self.value` compensates.
             from_total = self.value - other.total_parts.mean().item()
             margin = ONE_SIDED * _deviation_of_change(self, other, other.total_parts)
             high = min(high, from_total + margin)
-        # Readers compare the interval with the plain change, so let it contain that.
+        # Readers compare the interval with the plain change, so the interval must
+        # contain the plain change.
         return min(1.0, max(high - self.least_bias, change + deviation))
 
     def _deviation(self, parts: Tensor) -> float:
@@ -139,7 +140,8 @@ class ClassCells(NamedTuple):
     """
 
     means: Tensor
-    # Mean squares of a calibrated model, or higher ones if those observed are higher.
+    # Mean squares of a calibrated model, scaled up in each bin whose observed squares
+    # are larger.
     squares: Tensor
     # Sum of `squares` minus the sum of the observed mean squares.
     unseen_square: float

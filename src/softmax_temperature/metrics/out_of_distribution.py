@@ -52,7 +52,7 @@ def out_of_distribution_interval(
     bootstrap: int = 1000,
     seed: int = 0,
 ) -> tuple[float, float]:
-    """The 90 % interval of the area, from resamples of both sets (source: ours).
+    """Return the 90 % interval of the area, from resamples of both sets (source: ours).
 
     Its ends are the 5th and the 95th percentile.
 

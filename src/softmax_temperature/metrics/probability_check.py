@@ -108,7 +108,7 @@ def check_not_probs(
 
 
 def with_earlier(rows: Tensor, earlier: Tensor | None) -> Tensor:
-    """Put the few rows of earlier batches, `earlier`, in front of `rows`.
+    """Put the rows of `earlier` small batches in front of `rows` if these are few.
 
     A single row is never judged, and sigmoids are recognised only in many rows, so
     small batches must be judged together.
@@ -224,7 +224,7 @@ def _sums(rows: Tensor) -> Tensor:
 
 
 def _spread(candidates: Tensor) -> bool:
-    """Whether `candidates` lie on both sides of 0.5 and span `SIGMOID_RANGE`."""
+    """Whether `candidates` span `SIGMOID_RANGE` around 0.5 and are not all 0 or 1."""
     low, high = (bound.item() for bound in torch.aminmax(candidates))
     if bool(((candidates == 0) | (candidates == 1)).all()):
         return False

@@ -65,10 +65,10 @@ def calibration_report(
 
     The interval of a score goes from the 5th to the 95th percentile over resamples. A
     calibration error is the plain error of these samples, which is biased upwards. The
-    interval of a calibration error is for the true error, with the same bins on
-    infinitely many samples, and contains the plain error (`metrics.intervals`). The
-    maximum calibration error has no
-    interval, because no interval that we tried has the right coverage.
+    interval of a calibration error is for the true error, which the same bins would
+    show on infinitely many samples; it contains the plain error (`metrics.intervals`).
+    The maximum calibration error has no interval, because no interval that we tried has
+    the right coverage.
 
     Args:
         logits: Shape (n, classes), any float dtype; cast to float64.
@@ -237,10 +237,11 @@ def _percentiles(resampled: dict[str, Tensor]) -> dict[str, tuple[float, float]]
 def resample_weights(
     samples: int, resamples: int, seed: int, *, rows: int | None = None
 ) -> Iterator[Tensor]:
-    """Bootstrap counts of each sample: (rows, samples) float64 tensors on the CPU.
+    """Yield how often each resample draws each sample, as float64 tensors on the CPU.
 
-    The tensors have `resamples` rows in total. They depend on the first three arguments
-    only, so that all arms and devices see the same resamples.
+    Each tensor has one row per resample and at most `rows` rows, shape (rows, samples).
+    The counts depend on the first three arguments only, so that all arms and devices
+    see the same resamples.
     """
     # The noise floor uses the same seed, so the resamples are drawn from a stream of
     # their own.
@@ -387,7 +388,7 @@ def _change(new: BinnedError, old: BinnedError) -> Difference:
 
 
 def _expected_error(logits: Tensor, labels: Tensor, bins: int) -> BinnedError:
-    """The ECE, with what its interval needs, of logits (n, classes), labels (n,)."""
+    """Return the ECE of logits (n, classes) and labels (n,) as a `BinnedError`."""
     scores, confidences = _scores_and_confidences(logits, labels)
     return _equal_width_error(confidences, scores[:, SCORES.index("accuracy")], bins)
 
