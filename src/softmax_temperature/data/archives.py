@@ -1,6 +1,6 @@
 """The user's archives in data.root: image arrays in `NAME.npz`, texts in `NAME.jsonl`.
 
-A line of a jsonl file holds a text or a parse tree.
+Each line of a jsonl file holds one text or one parse tree.
 """
 
 import json
@@ -53,7 +53,7 @@ class _Archive:
         raise InputError(what, where=where, remedy=self.form)
 
     def _check_text(self, text: str, name: str, line: int | None = None) -> None:
-        """Refuse a text that UTF-8 cannot encode, although JSON and NumPy can."""
+        """Refuse `text` if UTF-8 cannot encode it, although JSON and NumPy hold it."""
         try:
             text.encode()
         except UnicodeEncodeError as error:
@@ -74,9 +74,9 @@ class NpzArchive(_Archive):
     def read(self) -> RawDataset:
         """Read the arrays.
 
-        Labels are positions in `class_names`. Without it, the distinct labels of
-        y_train (of y_test, if there are no training images) are renumbered in ascending
-        order.
+        Labels are positions in `class_names`. If `class_names` is missing, the distinct
+        labels of y_train (of y_test, if there are no training images) are renumbered in
+        ascending order.
 
         Raises:
             InputError: If an array is missing or does not have the form that `form`
@@ -227,7 +227,7 @@ class JsonlArchive(_Archive):
         )
 
     def _lines(self) -> list[bytes]:
-        """The file's lines, without a byte order mark and empty lines at the end."""
+        """Read the lines, without a byte order mark or empty lines at the end."""
         try:
             content = self.path.read_bytes()
         except OSError as error:

@@ -1,4 +1,4 @@
-"""The data sets that have a name here, read from `catalogue.toml`.
+"""The data sets that the package knows by name, read from `catalogue.toml`.
 
 The file explains its keys.
 """
@@ -50,12 +50,12 @@ _ENTRIES = _read_catalogue()
 WEIGHTS = {
     name: WeightsFile(**entry) for name, entry in _ENTRIES.pop("weights", {}).items()
 }
-"""Published weights, by the name of a file, or of timm's weights."""
+"""Published weights, by the name of the file or by timm's name for the weights."""
 
 BY_HAND: dict[str, str] = {
     name: entry.pop("by_hand") for name, entry in _ENTRIES.items() if "by_hand" in entry
 }
-"""Instructions to get and lay out data sets that no program may download."""
+"""Instructions for getting and laying out data sets that no program may download."""
 
 URLS: dict[str, dict[str, tuple[str, str]]] = {
     name: {file: (url, sha256) for file, (url, sha256) in entry.pop("files").items()}

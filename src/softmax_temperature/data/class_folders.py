@@ -142,7 +142,7 @@ def _images_left_out(folder: Path, parts: Mapping[str, Files]) -> dict[str, int]
 def _reason_to_leave_out(
     steps: Sequence[str], ending: str, parts: Mapping[str, Files]
 ) -> str | None:
-    """The reason why an image file is unused; `steps` is the path to its folder."""
+    """Return why an image file is unused, or None; `steps` is its folder's path."""
     if steps and steps[0] not in parts:
         # Escape the name, because a folder's name may hold any bytes, but the data
         # set's card can hold only text.
@@ -163,7 +163,7 @@ def has_class_folders(root: Path, name: str) -> bool:
 
 
 def class_files(root: Path, folder: str, *, leave_out: str | None = None) -> Files:
-    """The image files of each class folder in `folder`; classes and files are sorted.
+    """List the image files of each class folder in `folder`, with classes sorted.
 
     Args:
         root: The folder that the paths are relative to.
@@ -193,7 +193,7 @@ def class_files(root: Path, folder: str, *, leave_out: str | None = None) -> Fil
 
 
 def part_of(names: Sequence[str], files: Mapping[str, Sequence[str]]) -> RawPart:
-    """A part with the `files` of the classes in `names`; a class may have no files."""
+    """Make a part of the `files` of the classes `names`; a class may have no files."""
     files_by_class = [files.get(name, ()) for name in names]
     paths = tuple(path for class_paths in files_by_class for path in class_paths)
     counts = [len(class_paths) for class_paths in files_by_class]

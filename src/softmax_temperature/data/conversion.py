@@ -1,7 +1,8 @@
 """Conversion of published archives into the file formats that data.root holds.
 
-Archives are read as streams; only the needed files are unpacked. Only pickled arrays of
-numbers are unpickled (ImageNet at 64 × 64 pixels).
+Archives are read as streams; only the needed files are unpacked. The only pickles that
+are loaded are those of ImageNet at 64 × 64 pixels, and they may hold only numbers,
+texts and arrays.
 """
 
 import json
@@ -114,7 +115,7 @@ def convert(name: str, archives: Sequence[Path], root: Path) -> dict[str, int]:
 
 
 def _members(archives: Sequence[Path]) -> Iterator[Member]:
-    """Yield the files in all archives; each must be read before the next is taken."""
+    """Yield the files in all archives; read each one before you request the next."""
     for path in archives:
         if zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as archive:
@@ -205,7 +206,7 @@ def _all_newsgroups(members: Iterable[Member], target: Path) -> Counter[str]:
 
 
 def _documents(members: Iterable[Member]) -> list[tuple[str, str, str, str]]:
-    """Part, group, file name and text (without headers) of each document, sorted."""
+    """List each document's part, group, file name and text without headers, sorted."""
     documents = []
     for folders, name, read in members:
         if len(folders) < 2:
@@ -355,4 +356,4 @@ CONVERSIONS = {
     ),
     "CIFAR-10-C": Conversion(_cifar10_c, ("CIFAR-10-C.tar",)),
 }
-"""The data sets that are written from published archives."""
+"""The conversions from published archives, by the name of the data set."""

@@ -24,7 +24,7 @@ TEST_FRACTION = 0.25
 
 @dataclass(frozen=True)
 class Rules:
-    """Limits on a data set, and the sizes of its splits; None is no limit.
+    """Limits on a data set, and the sizes of its splits; None means no limit.
 
     `train_limit` counts training and validation samples together.
     """
@@ -50,7 +50,7 @@ class Rows:
     labels: NDArray[np.int64]
 
     def keep(self, rows: NDArray[Any]) -> "Rows":
-        """The rows that `rows`, a mask or an array of positions, selects."""
+        """Select rows by `rows`, a mask or an array of positions."""
         return Rows(self.part, self.index[rows], self.labels[rows])
 
 

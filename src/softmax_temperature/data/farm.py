@@ -1,7 +1,7 @@
 """Farm: made-up English sentences and their German translations.
 
-They need no download and replace a real corpus. An example: "a small dog saw the 23 old
-cows yesterday." is "gestern hat ein kleiner Hund die dreiundzwanzig alten Kühe
+They need no download and replace a real corpus. For example, "a small dog saw the 23
+old cows yesterday." becomes "gestern hat ein kleiner Hund die dreiundzwanzig alten Kühe
 gesehen."
 
 The generator knows the German grammar that these sentences need: genders, cases and
@@ -180,7 +180,7 @@ def read_farm(*, seed: int) -> dict[SplitName, tuple[tuple[str, ...], tuple[str,
 
 
 def _pair(generator: np.random.Generator) -> tuple[str, str]:
-    """A random English sentence and its German translation."""
+    """Draw a random English sentence and its German translation."""
     subject = _noun_phrase(generator, is_object=False)
     direct_object = _noun_phrase(generator, is_object=True)
     verb = _one_of(_VERBS, generator)
@@ -231,7 +231,7 @@ def _noun_phrase(generator: np.random.Generator, *, is_object: bool) -> _NounPhr
 def _counted(
     number: int, english_adjective: str, german_adjective: str, noun: _Noun, the: bool
 ) -> _NounPhrase:
-    """A noun phrase in the plural with a number, such as "the 23 old cows"."""
+    """Make a plural noun phrase with a number, such as "the 23 old cows"."""
     ending = "en" if the else "e"
     german_number = _in_words(number)
     return _NounPhrase(
@@ -251,7 +251,7 @@ def _inflected(adjective: str, ending: str) -> str:
 
 
 def _in_words(number: int) -> str:
-    """A number from 2 to 99 in German."""
+    """Spell out a number from 2 to 99 in German."""
     tens, units = divmod(number, 10)
     if tens == 1:
         return _TEENS[units]

@@ -165,7 +165,7 @@ def _scene(
 
 
 def _label_map(glyph: Pixels, label: int) -> Pixels:
-    """A label map: `label` where `glyph` is inked, VOID where partly inked, else 0."""
+    """Map each pixel of `glyph` to `label` if inked, VOID if partly inked, else 0."""
     labels = np.full_like(glyph, VOID)
     labels[glyph < _FAINT] = 0
     labels[glyph >= _FULL] = label
@@ -175,11 +175,11 @@ def _label_map(glyph: Pixels, label: int) -> Pixels:
 def choose_characters(
     number: int, pool: Callable[[], tuple[str, ...]], *, where: str, seed: int
 ) -> tuple[str, ...]:
-    """The first `number` characters of a pool, in an order that depends on the seed.
+    """Choose `number` characters of a pool, in an order that depends on the seed.
 
     Raises:
-        InputError: If the pool has fewer; the message names the data set or parameter
-            `where`.
+        InputError: If `number` is below 2 or above the size of the pool; the message
+            names the data set or parameter `where`.
     """
     characters = pool()
     if not 2 <= number <= len(characters):
@@ -195,7 +195,7 @@ def choose_characters(
 def draw_glyphs(
     characters: Sequence[str], images_per_class: int, *, seed: int
 ) -> tuple[Pixels, NDArray[np.int64]]:
-    """Images (n, 32, 32, 1) uint8 and labels (n,), class by class.
+    """Draw images (n, 32, 32, 1) uint8 and their labels (n,), class by class.
 
     The images of a character depend only on the character and the seed.
     """
@@ -317,7 +317,7 @@ def _bitmaps(character: str) -> tuple[Image.Image, ...]:
 
 
 def _bitmap(character: str, font: str) -> Image.Image:
-    """A grey image, 64×64, of `character`, centred and with a fixed longer side."""
+    """Draw `character` as a 64×64 grey image, centred, with a fixed longer side."""
     page = Image.new("L", (4 * _FONT_SIZE, 3 * _FONT_SIZE))
     origin = (_FONT_SIZE, _FONT_SIZE)
     ImageDraw.Draw(page).text(origin, character, fill=255, font=_font(font))
@@ -334,7 +334,7 @@ def _bitmap(character: str, font: str) -> Image.Image:
 def _distorted(
     face: Image.Image, matrix: NDArray[np.int64], shift: NDArray[np.int64]
 ) -> Pixels:
-    """`face` after an affine map about its centre, at half size: (32, 32) uint8."""
+    """Apply an affine map about the centre of `face`, and halve it to (32, 32)."""
     a, b, d, e = matrix / _UNIT
     centre = _CANVAS / 2
     x, y = centre + shift

@@ -47,7 +47,7 @@ _RESTORE = "Restore it, or run `dvc repro`, which prepares the data set anew."
 
 
 def image_files(folder: Path) -> list[Path]:
-    """The image files directly in a folder, sorted; hidden files are left out.
+    """List the image files directly in a folder, sorted, without hidden files.
 
     Raises:
         InputError: If the folder cannot be listed, or a file is a broken link or has a
@@ -64,7 +64,7 @@ def image_files(folder: Path) -> list[Path]:
 
 
 def listed(folder: Path) -> list[Path]:
-    """The content of `folder`, sorted; InputError if it cannot be listed."""
+    """List the content of `folder`, sorted; raise InputError if that fails."""
     try:
         return sorted(folder.iterdir())
     except OSError as error:
@@ -76,7 +76,7 @@ def listed(folder: Path) -> list[Path]:
 
 
 def check_name_and_link(path: Path) -> None:
-    """Raise InputError unless a path exists, and its name is one line of UTF-8.
+    """Raise InputError for a broken link, or a name that is not one line of UTF-8.
 
     Prepared data list the paths of image files as text, one per line.
     """
@@ -101,7 +101,9 @@ def check_name_and_link(path: Path) -> None:
 def inspect_image(
     path: Path, *, size_limit: int | None
 ) -> tuple[str, tuple[int, int, int]]:
-    """The sha256 of an image file, and its height, width and channels.
+    """Return the sha256 of an image file, and the shape of its decoded image.
+
+    The shape is (height, width, channels).
 
     Args:
         path: The file.
@@ -148,7 +150,7 @@ def read_image(
 
 
 def _read(path: Path) -> tuple[bytes, str]:
-    """The content of the file `path`, and its sha256."""
+    """Read the file `path`, and return its content and its sha256."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -157,7 +159,7 @@ def _read(path: Path) -> tuple[bytes, str]:
 
 
 def cannot_be_read(path: Path, error: OSError) -> InputError:
-    """The InputError for `path`, a user's file that the system cannot read."""
+    """Make the InputError for `path`, a user's file that the system cannot read."""
     if isinstance(error, FileNotFoundError):
         remedy = _RESTORE
     elif isinstance(error, PermissionError):
@@ -172,7 +174,7 @@ def cannot_be_read(path: Path, error: OSError) -> InputError:
 def _decode(
     path: Path, content: bytes, *, channels: int | None, size_limit: int | None
 ) -> Image.Image:
-    """The image in mode L or RGB; if `channels` is None, the file decides which."""
+    """Decode `content` in mode L or RGB; if `channels` is None, the file decides."""
     try:
         with Image.open(io.BytesIO(content), formats=FORMATS) as image:
             size = _shrunk_size(image, size_limit)

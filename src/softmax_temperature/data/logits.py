@@ -34,12 +34,12 @@ class Logits:
     labels: Tensor | None = None
 
     def for_fitting(self) -> tuple[Tensor, Tensor]:
-        """The logits and labels, for a fit; test data raise LeakError."""
+        """Return logits and labels for a fit; raise LeakError for test data."""
         refuse_test(self.split, "logits")
         return self.for_evaluation()
 
     def for_evaluation(self) -> tuple[Tensor, Tensor]:
-        """Logits and labels of any split, for a report.
+        """Return logits and labels of any split, for a report.
 
         Raises:
             ValueError: If the set has no labels.
@@ -61,7 +61,8 @@ def write_logits(path: Path, sets: Mapping[str, Logits]) -> None:
     """Write sets of logits to a file by name.
 
     Raises:
-        ValueError: If a set is named after a split that is not its own.
+        ValueError: If the name of a set implies another split than the set's own; see
+            `split_of`.
     """
     tensors: dict[str, Tensor] = {}
     for name, logits in sets.items():
@@ -76,7 +77,7 @@ def write_logits(path: Path, sets: Mapping[str, Logits]) -> None:
 
 
 def read_logits(artifact: Artifact, file: str) -> dict[str, Logits]:
-    """The sets of logits in a run's file, by name."""
+    """Read the sets of logits in a run's file, by name."""
     tensors = artifact.tensors(file)
     names = [key.removesuffix(".logits") for key in tensors if key.endswith(".logits")]
     return {

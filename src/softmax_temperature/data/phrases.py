@@ -1,10 +1,10 @@
 """Phrases: made-up sentences of two classes, praise and criticism.
 
-They need no download and replace real texts. A third have one clause, "the plot is
-never dull"; the others have two that disagree. After "but" and "yet" the later clause
-decides the class; with "although" and "though" the earlier one does. Negations reverse
-a word's meaning. Where two clauses disagree, the same words are as likely in a positive
-as in a negative sentence, so a bag of words can only guess.
+They need no download and replace real texts. A third of the sentences have one clause,
+such as "the plot is never dull"; the others have two clauses that disagree. After "but"
+and "yet" the later clause decides the class; with "although" and "though" the earlier
+one does. Negations reverse a word's meaning. Where two clauses disagree, the same words
+are as likely in a positive as in a negative sentence, so a bag of words can only guess.
 """
 
 from collections.abc import Sequence
@@ -83,7 +83,7 @@ def _shuffled_labels(size: int, generator: np.random.Generator) -> NDArray[np.in
 
 
 def joined(*words: str) -> str:
-    """The words joined by spaces; empty words are left out."""
+    """Join the words with spaces; empty words are left out."""
     return " ".join(word for word in words if word)
 
 

@@ -50,7 +50,8 @@ def prepare(
         source_sha256: The digest of the files that were read, for the card.
 
     Raises:
-        InputError: If the rules leave too little, or an image file cannot be read.
+        InputError: If the rules leave too few classes or samples, or an image file
+            cannot be read.
     """
     class_names, splits = divide(raw, rules)
     _store_rows(output / ROWS, splits)
@@ -136,7 +137,7 @@ def _store_list(
 
 
 def _split_rule(raw: RawDataset, rules: Rules) -> str:
-    """One sentence on how the three splits were made, for the card."""
+    """Describe in one sentence how the three splits were made, for the card."""
     test_rule = raw.split_rule
     if raw.test is None:
         test_rule = f"{TEST_FRACTION:.0%} of each class drawn for test"

@@ -65,19 +65,19 @@ class PreparedData:
         return self.rows[f"{split}.index"]
 
     def texts(self, split: SplitName) -> Part:
-        """One split of a data set of texts or trees."""
+        """Read one split of a data set of texts or trees."""
         texts = [json.loads(line) for line in self._lines(f"{split}.jsonl")]
         return self._part(split, tuple(texts))
 
     def part(self, split: SplitName) -> Part:
-        """One split of a data set of images of one size, fully in memory."""
+        """Read one split of a data set of equally large images fully into memory."""
         batches: Any = list(self.batches(split, _BATCH_IN_MEMORY))
         return self._part(split, torch.cat(batches))
 
     def batches(
         self, split: SplitName, batch_size: int
     ) -> Iterator[list[Tensor] | Tensor]:
-        """Batches of images in order, uint8.
+        """Iterate over the images of a split in batches, in order, uint8.
 
         A batch of b images is a tensor (b, channels, height, width), or a list of b
         tensors (channels, height, width) if the data set has images of several sizes.
@@ -134,7 +134,7 @@ class PreparedData:
                     yield torch.stack(images) if self.one_size else images
 
     def _read(self, line: str) -> Tensor:
-        """The image in the file that `line`, from `SPLIT.sha256`, names."""
+        """Read the image file that `line`, a line of `SPLIT.sha256`, names."""
         sha256, _, path = line.partition("  ")
         pixels = read_image(
             self.root / path,
@@ -149,7 +149,7 @@ def open_prepared(artifact: Artifact, *, root: Path) -> PreparedData:
     """Open a prepared data set of images.
 
     Raises:
-        InputError: If it holds texts or trees.
+        InputError: If the data set holds texts or trees.
         ArtifactError: If the card or the labels are damaged.
     """
     data = PreparedData(artifact, root=root)

@@ -49,7 +49,7 @@ class RawDataset:
     form: str = "images"
 
     def pooled(self) -> RawDataset:
-        """The same samples as one training part, without validation and test parts."""
+        """Return a copy in which all samples are in the training part."""
         parts = [self.train, self.validation, self.test]
         present = [part for part in parts if part is not None]
         return replace(
@@ -65,8 +65,8 @@ def joined(datasets: Sequence[RawDataset]) -> RawDataset:
     """Concatenate data sets of image arrays under the name of the first.
 
     Raises:
-        InputError: If image sizes or class names differ, or a data set has no image
-            arrays.
+        InputError: If image sizes or class names differ, or a data set has no test part
+            or no image arrays.
     """
     first = datasets[0]
     if len(datasets) == 1:

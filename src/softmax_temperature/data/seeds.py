@@ -9,13 +9,13 @@ import numpy as np
 
 
 def seed_of(seed: int, *names: str) -> int:
-    """A 63-bit seed for the purpose that `names` spell out."""
+    """Derive a 63-bit seed from `seed` for the purpose that `names` spell out."""
     text = "/".join([str(seed), *names])
     digest = hashlib.sha256(text.encode()).digest()
     return int.from_bytes(digest[:8], "big") >> 1
 
 
 def generator_for(seed: int, *purpose: str) -> np.random.Generator:
-    """A random generator for `purpose`, derived from `seed`."""
+    """Make a random generator for `purpose`, derived from `seed`."""
     text = "/".join(purpose)
     return np.random.default_rng([seed, *text.encode()])

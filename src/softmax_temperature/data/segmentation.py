@@ -71,7 +71,7 @@ class _FilePair(NamedTuple):
 
 
 def require_scenes(name: str, *, root: Path) -> None:
-    """Raise MissingInput unless the data set is generated or its folder exists."""
+    """Raise MissingInput unless a data set is generated or has a folder of images."""
     if IS_GLYPH_SCENES.fullmatch(name) or (root / name / "images").is_dir():
         return
     folder = root / name
@@ -114,7 +114,7 @@ def read_segmentation(name: str, form: Form, *, root: Path, seed: int) -> Parts:
         Data (n, 3, height, width) and labels (n, height, width) by split, both uint8.
 
     Raises:
-        InputError: If a file is missing, unreadable, or does not have that form.
+        InputError: If a file is missing, unreadable, or does not have the given form.
     """
     if IS_GLYPH_SCENES.fullmatch(name):
         return _draw_scenes(name, form, seed)
@@ -148,10 +148,10 @@ def _part(name: str, split: SplitName, images: Pixels, labels: Pixels) -> Part:
 
 
 def set_aside(parts: Parts, count: int | None, *, seed: int) -> Parts:
-    """Move `count` random training images to the validation part.
+    """Move `count` random training images into a new validation part.
 
-    None keeps the data set's own validation part, and raises InputError if there is
-    none.
+    If `count` is None, the data set keeps its own validation part, and InputError is
+    raised if it has none.
     """
     train = parts["train"]
     size = len(train.labels)
@@ -204,7 +204,7 @@ def _all_pairs(name: str, root: Path) -> dict[SplitName, list[_FilePair]]:
 
 
 def _files_by_stem(folder: Path) -> dict[str, Path]:
-    """The image files in `folder` by stem; InputError for a file that is not usable."""
+    """List the image files in `folder` by stem; refuse files that cannot be used."""
     if not folder.is_dir():
         return {}
     left_out = [
@@ -247,7 +247,7 @@ def _read(pairs: Sequence[_FilePair], form: Form) -> tuple[Pixels, Pixels]:
 
 
 def _read_pair(pair: _FilePair, form: Form) -> tuple[Pixels, Pixels]:
-    """An image (3, height, width) and its labels (height, width), resized."""
+    """Read an image (3, height, width) and its labels, cropped and resized."""
     pixels = read_image(pair.image, sha256=None, channels=3, size_limit=None)
     image = Image.fromarray(pixels.transpose(1, 2, 0))
     labels = _read_labels(pair.labels, form)

@@ -42,9 +42,10 @@ def is_built_in(name: str) -> bool:
 def find_archive(
     name: str, *, root: Path
 ) -> NpzArchive | JsonlArchive | ClassFolders | None:
-    """The user's archive in `root`: `NAME.npz`, else `NAME.jsonl`, else class folders.
+    """Find the user's archive in `root`: `NAME.npz`, `NAME.jsonl` or class folders.
 
-    Returns None if there is no archive, or if the data set is built in.
+    The first of the three that exists is returned; None if there is no archive, or if
+    the data set is built in.
     """
     if is_built_in(name) or not _NAME.fullmatch(name):
         return None
@@ -120,7 +121,7 @@ def find_dataset(name: str, *, root: Path, download: bool, seed: int) -> RawData
 
 
 def _read_digits() -> RawDataset:
-    """The 1,797 real images of 8×8 grey pixels that scikit-learn ships, undivided."""
+    """Read scikit-learn's 1,797 real images of 8×8 grey pixels, undivided."""
     # Imported here because the import also loads scipy.stats and pandas, which takes a
     # second.
     from sklearn.datasets import load_digits
@@ -139,7 +140,7 @@ def _read_digits() -> RawDataset:
 
 
 def missing_dataset(name: str, root: Path) -> InputError:
-    """The error for a missing data set; it names the files to provide."""
+    """Make the error for a missing data set; it names the files to provide."""
     if not _NAME.fullmatch(name):
         return InputError(
             f"{name!r} is not a valid name of a data set",

@@ -22,11 +22,11 @@ HELD_OUT = SPLITS[1:]
 
 
 class LeakError(Exception):
-    """Raised if a fit is given test data."""
+    """Raised if data are used for a purpose that their split does not permit."""
 
 
 def refuse_test(split: SplitName, data: str) -> None:
-    """Raise LeakError if `data`, which are for a fit, are from the test split."""
+    """Raise LeakError for the test split; the message calls the data `data`."""
     if split == "test":
         raise LeakError(f"{data}: a fit must not use the test split")
 
@@ -60,11 +60,11 @@ class Part:
 
     @classmethod
     def of_all(cls, dataset: str, split: SplitName, data: Any, labels: Any) -> Part:
-        """A split with all rows of the source's part."""
+        """Make a split with all rows of the source's part."""
         return cls(dataset, split, data, labels, torch.arange(len(data)))
 
     def take(self, rows: NDArray[np.int64], split: SplitName | None = None) -> Part:
-        """A part with the given `rows`, in the same split unless `split` is given."""
+        """Select the given `rows`; the split is the same unless `split` is given."""
         return Part(
             self.dataset,
             split or self.split,
@@ -74,16 +74,19 @@ class Part:
         )
 
     def for_fitting(self) -> tuple[Any, Any]:
-        """The data and labels, for a fit; the test split raises LeakError."""
+        """Return data and labels for a fit; raise LeakError for the test split."""
         refuse_test(self.split, self.dataset)
         return self.data, self.labels
 
     def for_evaluation(self) -> tuple[Any, Any]:
-        """Data and labels of any split, for a report."""
+        """Return data and labels of any split, for a report."""
         return self.data, self.labels
 
     def for_vocabulary(self) -> Sequence[str]:
-        """The texts whose words may be counted; LeakError unless training data."""
+        """Return the texts and translations whose words may be counted.
+
+        Any split except the training split raises LeakError.
+        """
         if self.split != "train":
             raise LeakError(
                 f"{self.dataset}: a vocabulary must not use the {self.split} split"
@@ -100,7 +103,7 @@ def _rows_of(column: Any, rows: NDArray[np.int64]) -> Any:
 
 
 def limited(part: Part, limit: int | None, *, seed: int) -> Part:
-    """`part` with at most `limit` rows, drawn regardless of class; None keeps all."""
+    """Draw at most `limit` rows of `part`, regardless of class; None keeps all rows."""
     size = len(part.labels)
     if limit is None or limit >= size:
         return part
@@ -112,7 +115,7 @@ def limited(part: Part, limit: int | None, *, seed: int) -> Part:
 def balanced_subset(
     labels: NDArray[np.int64], limit: int, generator: np.random.Generator
 ) -> NDArray[np.int64]:
-    """Rows of a class-balanced subset of min(limit, n) samples, ascending.
+    """Draw the rows of a class-balanced subset of min(limit, n) samples, ascending.
 
     With the same generator, a smaller subset is part of a larger one.
     """
@@ -125,12 +128,12 @@ def balanced_subset(
 def stratified_holdout(
     labels: NDArray[np.int64], fraction: float, generator: np.random.Generator
 ) -> NDArray[np.bool_]:
-    """Mask (n,) of the rows to hold out, `fraction` of each class.
+    """Draw the mask (n,) of the rows to hold out, `fraction` of each class.
 
-    The count per class is rounded to the nearest number, is at least one, and leaves at
-    least one sample. A network trained on the rest therefore sees every class, but a
-    row's probability of being held out depends on the size of its class; use
-    `random_holdout` for statistics.
+    The count per class is rounded to the nearest number, but is at least one and leaves
+    at least one sample; a class with a single sample loses none. A network trained on
+    the rest therefore sees every class, but a row's probability of being held out
+    depends on the size of its class; use `random_holdout` for statistics.
     """
     sizes = np.bincount(labels)
     nearest = np.floor(sizes * fraction + 0.5)
@@ -142,7 +145,7 @@ def stratified_holdout(
 def random_holdout(
     labels: NDArray[np.int64], fraction: float, generator: np.random.Generator
 ) -> NDArray[np.bool_]:
-    """Mask of the rows to hold out, (n,), stratified by class.
+    """Draw the mask (n,) of the rows to hold out, stratified by class.
 
     Each row is held out with probability `fraction`, and each class loses this share as
     closely as whole rows allow. This is systematic sampling: classes and their rows are

@@ -25,7 +25,7 @@ RESERVED = 2
 """The number of the first word of the vocabulary."""
 
 Keep = Literal["start", "end"]
-"""Which end of a long text is read."""
+"""The end of a long text that is read."""
 
 # No text can contain these two words, because letters and punctuation marks never share
 # a token. The words are not registered as special tokens of the library, because the
@@ -67,14 +67,15 @@ class Tokeniser:
     def fit(
         cls, part: Part, *, vocabulary_size: int, length: int, keep: Keep
     ) -> Tokeniser:
-        """A tokeniser for the most frequent words of a training split.
+        """Make a tokeniser for the most frequent words of a training split.
 
         Args:
             part: The split; any but the training split raises LeakError.
             vocabulary_size: Number of token numbers, including padding and the unknown
                 word.
             length: The number of tokens of a row.
-            keep: The end of a text ("start" or "end") that is kept if it is too long.
+            keep: The end of a text ("start" or "end") that is kept if the text is too
+                long.
         """
         counter = _splitter(WordLevel())
         trainer = WordLevelTrainer(
@@ -89,7 +90,7 @@ class Tokeniser:
         return cls(words, length=length, keep=keep)
 
     def encode(self, texts: Iterable[str]) -> Tensor:
-        """The tokens of texts, (n, length) int64, padded on the right.
+        """Return the tokens of `texts`, (n, length) int64, padded on the right.
 
         A text without tokens becomes one unknown word.
         """
@@ -103,12 +104,12 @@ class Tokeniser:
         return tokens
 
     def encode_part(self, part: Part) -> Part:
-        """`part` with its texts replaced by token numbers."""
+        """Return `part` with its texts replaced by token numbers."""
         return replace(part, data=self.encode(part.data))
 
 
 def _splitter(model: WordLevel) -> Tokenizer:
-    """A tokenizer that lower-cases texts and splits at spaces and punctuation marks."""
+    """Make a tokenizer that lower-cases texts and splits at spaces and punctuation."""
     tokenizer = Tokenizer(model)
     tokenizer.normalizer = Lowercase()
     tokenizer.pre_tokenizer = Steps([WhitespaceSplit(), Punctuation()])

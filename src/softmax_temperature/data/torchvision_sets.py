@@ -69,7 +69,7 @@ def torchvision_names() -> frozenset[str]:
 
 
 def find_torchvision_set(name: str, *, root: Path, download: bool) -> RawDataset | None:
-    """A data set unpacked by torchvision below `root`, or downloaded now.
+    """Read a data set that torchvision has unpacked below `root`, or download it.
 
     Returns:
         The data set; None if it does not exist and `download` is false.
@@ -89,7 +89,7 @@ def find_torchvision_set(name: str, *, root: Path, download: bool) -> RawDataset
         return _load(name, root, download=True)
     except (OSError, RuntimeError, ValueError) as error:
         if began_with_nothing:
-            # Otherwise the incomplete data set would later pass for a complete one.
+            # An incomplete data set would later pass for a complete one.
             _remove_files(name, root)
         raise InputError(
             f"the download failed ({error})",

@@ -78,7 +78,7 @@ def _generate_farm(languages: tuple[str, str], seed: int) -> dict[SplitName, _Si
 def _files(
     name: str, languages: tuple[str, str], root: Path
 ) -> dict[SplitName, tuple[Path, Path]]:
-    """The two files of each split; MissingInput if one is missing."""
+    """Return the two files of each split; raise MissingInput if one is missing."""
     folder = root / name
     source, target = languages
     files = {
@@ -115,7 +115,7 @@ def _read(source: Path, target: Path) -> _Sides:
 
 
 def _sentences(file: Path) -> tuple[str, ...]:
-    """The lines of `file`, without a byte order mark and empty lines at the end."""
+    """Read the lines of `file`, without a byte order mark or empty lines at the end."""
     try:
         text = file.read_bytes().decode("utf-8-sig")
     except OSError as error:

@@ -1,7 +1,8 @@
 """Parse trees of the Stanford Sentiment Treebank (Socher et al. 2013) as tensors.
 
-A label precedes its node: `(3 (2 the) (4 (3 good) (2 one)))`. Every node has a word or
-two children, and a label from 0 (very negative) to 4 (very positive); 2 is neutral.
+Each pair of brackets is a node and begins with the node's label: `(3 (2 the) (4 (3
+good) (2 one)))`. After its label, a node has a word or two children. Labels run from 0
+(very negative) to 4 (very positive); 2 is neutral.
 """
 
 from __future__ import annotations
@@ -150,7 +151,7 @@ def tree_words(trees: Iterable[Tree], *, vocabulary_size: int) -> tuple[str, ...
 
 
 def encode_trees(trees: Sequence[Tree], words: Sequence[str]) -> Tensor:
-    """The nodes of trees as numbers.
+    """Encode the nodes of trees as numbers.
 
     Args:
         trees: n trees.

@@ -1,4 +1,4 @@
-"""Word vectors from a file that the user brings.
+"""Word vectors from a file that the user provides.
 
 The file is in GloVe's text form, one line per word followed by its numbers, or an npz
 with `words` and `vectors`.
@@ -77,7 +77,7 @@ def require_word_vectors(path: Path) -> None:
 
 
 def read_word_vectors(path: Path, words: Sequence[str], *, width: int) -> WordVectors:
-    """The vectors of `words`; word k has the number k + RESERVED.
+    """Read the vectors of `words`; word k has the number k + RESERVED.
 
     Args:
         path: A file in GloVe's form, or an npz.

@@ -79,7 +79,7 @@ class Problem:
         return FlatNetwork(self.network, self.inputs, frozen=frozen, chunk=self.chunk)
 
     def correlation(self, logit_norm: float, beta: float) -> float:
-        """The correlation at which tempered logits at `beta` start with `logit_norm`.
+        """Find the correlation at which tempered logits start with norm `logit_norm`.
 
         See `correlation_for_norm`.
         """

@@ -18,7 +18,7 @@ Build = Callable[..., nn.Module]
 def mobilenet_v1(
     width: float = 1.0, num_classes: int = 1000, **arguments: Any
 ) -> nn.Module:
-    """MobileNetV1 (Howard et al. 2017) with `width` times the channels.
+    """Build MobileNetV1 (Howard et al. 2017) with `width` times the channels.
 
     Other arguments are passed to timm's generator. We call this generator directly,
     because timm has named models only for the widths 1 and 1.25.
@@ -127,7 +127,10 @@ def build_embedding_network(
 def _mean_features(
     spec: Backbone, whole: nn.Module
 ) -> tuple[nn.Module, tuple[str, ...]]:
-    """The part `features` of `whole` with its maps averaged, and unused prefixes."""
+    """Build a network that averages the maps of the part `features` of `whole`.
+
+    The prefixes of the weights of the other parts are also returned.
+    """
     features = getattr(whole, "features", None)
     if not isinstance(features, nn.Module):
         raise backbone_error(
@@ -169,6 +172,6 @@ def require_known(
 
 
 def backbone_error(spec: Backbone, what: str, remedy: str) -> InputError:
-    """An InputError with `what` and `remedy` that names the backbone `spec`."""
+    """Make an InputError with `what` and `remedy` that names the backbone `spec`."""
     name = f"{spec.architecture}.{spec.tag}" if spec.tag else spec.architecture
     return InputError(what, where=f"backbone {name} of {spec.library}", remedy=remedy)

@@ -20,8 +20,8 @@ _EXPANSION = 4
 # Deviation: for Tiny-ImageNet, as for CIFAR, pooling is global by default and weights
 # start as PyTorch's. The released code averages the last 8×8 maps to 2×2, which makes
 # 8,192 features, and draws normal weights (`as_released`).
-# Deviation: with CReLU, which no paper uses in this network, our convolutions have the
-# same number of output channels and read twice the channels. Identity shortcuts pass on
+# Deviation: with CReLU, which no paper uses in this network, our convolutions have as
+# many output channels as with ReLU and read twice as many. Identity shortcuts pass on
 # the sum before its activation, because the activated sum would have twice the branch's
 # channels.
 

@@ -1,4 +1,4 @@
-"""Embeddings of images by a frozen network, written to disk as they are made.
+"""Embeddings of images from a frozen network, written to disk as they are made.
 
 An artifact of embeddings holds
 
@@ -124,7 +124,7 @@ def write_embeddings(
 
 
 def open_embeddings(artifact: Artifact) -> dict[SplitName, Part]:
-    """The embeddings by split; their data, (n, dim) float32, are mapped from disk."""
+    """Open the embeddings of each split; the data, (n, dim) float32, stay on disk."""
     dataset = artifact.json(PROVENANCE)["dataset"]
     rows = artifact.tensors(ROWS)
     splits = [split for split in SPLITS if f"{split}.labels" in rows]

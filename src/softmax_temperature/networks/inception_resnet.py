@@ -89,7 +89,7 @@ class _Branches(nn.Module):
 
 
 class _Residual(_Branches):
-    """Branches whose maps a 1×1 convolution mixes; scaled, they add to the input."""
+    """Adds its branches' maps, mixed by a 1×1 convolution and scaled, to its input."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class _Residual(_Branches):
 def _same_size(
     inputs: int, width: int, *kernels: int | tuple[int, int]
 ) -> nn.Sequential:
-    """A chain of convolutions with these `kernels` that keeps height and width."""
+    """Make a chain of convolutions with `kernels` that keeps height and width."""
     layers = nn.Sequential()
     channels = inputs
     for kernel in kernels:
@@ -122,7 +122,7 @@ def _same_size(
 
 
 def _halving(inputs: int, width: int, outputs: int, *kernels: int) -> nn.Sequential:
-    """A chain as in `_same_size`, followed by a 3×3 convolution with stride 2."""
+    """Make a chain as `_same_size` does, then add a 3×3 convolution with stride 2."""
     layers = _same_size(inputs, width, *kernels)
     return layers.append(_Convolution(width, outputs, 3, stride=2))
 
@@ -153,7 +153,7 @@ def _mixed_7a() -> nn.Module:
 def _narrow_block(
     channels: int, width: int, length: int, *, scale: float, rectified: bool = True
 ) -> nn.Module:
-    """A residual block: a 1×1 branch, and one with a row and a column convolution."""
+    """Make a residual block: a 1×1 branch, and one of row and column convolutions."""
     crossed = _same_size(channels, width, 1, (1, length), (length, 1))
     return _Residual(
         2 * width,

@@ -1,6 +1,6 @@
 """Parts shared by all networks: classifiers, activations, initial weights.
 
-The module also has the functions that upload tensors to a GPU.
+The module also has functions that move tensors to a GPU.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -20,7 +20,7 @@ class Classifier(nn.Module):
     def features(self, inputs: Tensor) -> Tensor:
         """The input of `classifier`, (n, features) or (n, features, height, width).
 
-        By default this applies all other layers in sequence.
+        By default, `features` applies all other layers in sequence.
         """
         for name, layer in self.named_children():
             if name != "classifier":
@@ -38,7 +38,7 @@ class Classifier(nn.Module):
 
 
 def last_layer_inputs(network: Any, inputs: Tensor) -> tuple[Tensor, Tensor]:
-    """Logits, and the features from which the last layer computes them.
+    """Compute logits, and the features from which the last layer computes them.
 
     Both are float32, even under autocast: the steps of bfloat16 are too coarse for the
     calibration metrics.
@@ -80,7 +80,7 @@ class CReLU(nn.Module):
 
 
 def rectifier(activation: str) -> tuple[Callable[[], nn.Module], int]:
-    """The constructor of the activation, and the factor by which channels increase.
+    """Return an activation's constructor, and the factor by which channels increase.
 
     `activation` is "relu" or "crelu".
 
@@ -127,10 +127,10 @@ def check_choice(name: str, value: str, choices: Collection[str]) -> None:
 
 
 def upload(device: torch.device, *tables: Tensor) -> list[Tensor]:
-    """The `tables`, tensors of one dtype, on `device`.
+    """Move `tables`, which are tensors of one dtype, to `device`.
 
-    To a GPU they are copied together from pinned memory, so that neither the CPU nor
-    the GPU waits.
+    If `device` is a GPU, they are copied together from pinned memory, so that neither
+    the CPU nor the GPU waits.
     """
     if device.type != "cuda" or tables[0].is_cuda:
         return [table.to(device) for table in tables]
@@ -142,7 +142,7 @@ def upload(device: torch.device, *tables: Tensor) -> list[Tensor]:
 
 @lru_cache(maxsize=64)
 def channels(values: tuple[float, ...], device: torch.device) -> Tensor:
-    """A cached float32 tensor of `values`, one per channel; do not modify it."""
+    """Return a cached float32 tensor of `values`, one per channel; do not modify it."""
     # Leave inference mode, because a tensor created in it cannot be used in training.
     with torch.inference_mode(False):
         return torch.tensor(values, device=device)

@@ -101,7 +101,7 @@ class Preprocess:
 
 
 def described_preprocess(spec: Backbone) -> Preprocess:
-    """The preprocessing that the parameters in `spec` describe."""
+    """Return the preprocessing that the parameters in `spec` describe."""
     assert spec.input_size is not None
     assert spec.mean is not None
     assert spec.std is not None
@@ -117,7 +117,7 @@ def described_preprocess(spec: Backbone) -> Preprocess:
 
 
 def timm_preprocess(network: nn.Module) -> Preprocess:
-    """The evaluation transform of a timm network's weights.
+    """Return the evaluation transform of a timm network's weights.
 
     Raises:
         InputError: If the transform is not a square centre crop.
@@ -144,7 +144,7 @@ def timm_preprocess(network: nn.Module) -> Preprocess:
 
 
 def torchvision_preprocess(weights: WeightsEnum) -> Preprocess:
-    """The evaluation transform of torchvision's pretrained weights."""
+    """Return the evaluation transform of torchvision's pretrained weights."""
     transform = weights.transforms()
     (size,) = transform.crop_size
     (resize,) = transform.resize_size

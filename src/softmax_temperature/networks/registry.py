@@ -1,6 +1,6 @@
 """Networks that are trained from scratch, by name.
 
-Each network is a class in its own module, which is imported on first use.
+Each network is a class in its own module, which is imported when it is needed.
 """
 
 from collections.abc import Iterable, Mapping
@@ -20,9 +20,9 @@ WEIGHTS = "weights.safetensors"
 
 
 def network_class(name: str) -> Any:
-    """The class of a network, by its short name or as "package.module:Class".
+    """Return the class of a network from its short name or "package.module:Class".
 
-    Its constructor takes `num_classes` and the network's own arguments.
+    The constructor of the class takes `num_classes` and the network's own arguments.
 
     Raises:
         InputError: If there is no such class.
@@ -78,5 +78,5 @@ def check_networks(networks: Mapping[str, Network], names: Iterable[str]) -> Non
 
 
 def count_parameters(network: nn.Module) -> int:
-    """The number of trainable parameters of `network`."""
+    """Count the parameters of `network`."""
     return sum(parameter.numel() for parameter in network.parameters())

@@ -14,7 +14,7 @@ MakeBlock = Callable[[int, int, int], nn.Module]
 def normalised_convolution(
     inputs: int, outputs: int, side: int, stride: int
 ) -> tuple[nn.Module, nn.Module]:
-    """A zero-padded convolution without bias, and its batch normalisation."""
+    """Make a zero-padded convolution without bias, and its batch normalisation."""
     convolution = nn.Conv2d(
         inputs, outputs, side, stride, padding=side // 2, bias=False
     )
@@ -24,7 +24,7 @@ def normalised_convolution(
 def residual_stages(
     make_block: MakeBlock, inputs: int, widths: Sequence[int], counts: Sequence[int]
 ) -> nn.Sequential:
-    """Stages of `counts` blocks with `widths` channels.
+    """Make stages of `counts` blocks with `widths` channels.
 
     Every stage except the first starts with a block that halves height and width.
     """

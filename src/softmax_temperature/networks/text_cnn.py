@@ -32,7 +32,7 @@ class TextCNN(Classifier):
         filters: Output channels of each convolution.
         width: Positions read by a convolution or pooling.
         dense: Units of the hidden dense layer.
-        dropout: Probability of dropping one of its units in training.
+        dropout: Probability of dropping a unit of the hidden dense layer in training.
         num_classes: The number of logits.
     """
 

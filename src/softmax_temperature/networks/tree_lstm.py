@@ -15,17 +15,18 @@ from softmax_temperature.networks.layers import Classifier, upload
 # them, and the released code has no input gate at leaves and no output gate at inner
 # nodes.
 # Deviation: neutral is a third class in training, as in the released code, and we leave
-# it out of the softmax in evaluation, so that the two shares of a sentence add up to 1.
-# The released code predicts the more probable of the other two classes, with its share
-# of all three as confidence. Section E says that the nodes of training trees are
-# positive, neutral or negative and that test sentences are never neutral, but not how
-# the neutral class is treated.
+# it out of the softmax in evaluation, so that a sentence's probabilities of the other
+# two classes add up to 1. The released code predicts the more probable of these two,
+# and takes its probability among all three classes as the confidence. Section E says
+# that the nodes of training trees are positive, neutral or negative and that test
+# sentences are never neutral, but not how the neutral class is treated.
 
 
 class TreeLSTM(Classifier):
     """Word embeddings, a memory for each node, and a linear classifier.
 
-    The memory of an inner node is computed from the memories of its two children.
+    The memory of an inner node is computed from the states and memories of its two
+    children.
 
     Args:
         vocabulary_size: Number of token numbers.

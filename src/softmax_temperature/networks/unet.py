@@ -15,7 +15,7 @@ _LEVELS = 4
 
 
 class UNet(Classifier):
-    """Logits for every pixel: four halvings, then four up-convolutions.
+    """Computes logits for every pixel, with four halvings and four up-convolutions.
 
     The output of each up-convolution is concatenated with the maps of the same size
     from before the halving.

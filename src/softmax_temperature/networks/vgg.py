@@ -86,10 +86,10 @@ def _activated(activation: str, *, is_pooled: bool) -> list[nn.Module]:
     if not is_pooled:
         return [make_activation()]
     pool = nn.MaxPool2d(2)
-    # Pool before ReLU: a monotonic activation commutes with the maximum, bit by bit and
-    # in its gradient, and after pooling it processes only a quarter of the values.
-    # CReLU must come before pooling, because the maximum of -x is not minus the maximum
-    # of x.
+    # Pool before ReLU: a monotonic activation commutes with the maximum bit for bit,
+    # and so does its gradient. After pooling, the activation processes only a quarter
+    # of the values. CReLU must come before pooling, because the maximum of -x is not
+    # minus the maximum of x.
     if activation == "relu":
         return [pool, make_activation()]
     return [make_activation(), pool]

@@ -48,7 +48,7 @@ _DIGEST_IN_NAME = re.compile(r"-([0-9a-f]{8,})\.")
 
 
 def locate_weights(spec: Backbone, *, root: Path, download: bool) -> Path | None:
-    """The file with a backbone's weights; None for untrained or "pretrain" weights.
+    """Find the file of a backbone's weights; None for untrained or "pretrain" weights.
 
     Args:
         spec: The backbone.
@@ -113,7 +113,7 @@ def load_weights(network: nn.Module, path: Path, unused: tuple[str, ...]) -> Non
 
 
 def _read_weights(path: Path) -> dict[str, Tensor]:
-    """The tensors in the file `path`, by name; nothing else is unpickled."""
+    """Read the tensors in the file `path`, by name; nothing else is unpickled."""
     try:
         if path.suffix == ".safetensors":
             return load_file(path)
@@ -136,7 +136,7 @@ def _shortened(error: Exception) -> str:
 
 
 def _package_file(spec: Backbone, package: str) -> Path:
-    """The path of the single weights file in the installed package `package`."""
+    """Find the single weights file in the installed package `package`."""
     try:
         files = distribution(package).files or []
     except PackageNotFoundError as error:
@@ -168,7 +168,7 @@ def digest_of_weights(network: nn.Module) -> str:
 
 
 def torchvision_weights(spec: Backbone) -> WeightsEnum:
-    """The weights that torchvision has for `spec`; InputError if it has none."""
+    """Return torchvision's weights for `spec`; raise InputError if there are none."""
     # Imported here because the import also loads torch's compiler, which takes two
     # seconds.
     from torchvision import models
@@ -216,7 +216,7 @@ def _timm_file(spec: Backbone, *, download: bool) -> Path:
 
 
 def _hub_files(file: str) -> tuple[str, ...]:
-    """The names under which to look for `file`, in timm's order: safetensors first."""
+    """Return the names under which to look for `file`, safetensors first, like timm."""
     if file.endswith(".safetensors"):
         return (file,)
     safe = _SAFE_NAMES.get(file, f"{file.rpartition('.')[0]}.safetensors")

@@ -2,7 +2,7 @@
 
 Unknown keys and wrong types are errors, references between sections are checked, and
 the error for an unknown name suggests the nearest valid one. `params.yaml` gives the
-reasons and sources of the values; the classes give their meanings.
+reasons and sources of the values; the classes explain what the values mean.
 """
 
 from collections.abc import Collection, Iterable, Iterator

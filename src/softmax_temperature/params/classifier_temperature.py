@@ -9,7 +9,7 @@ from softmax_temperature.runner.section import Section
 
 
 class Share(Section):
-    """A batch size as a `share` of the training rows, rounded up, at least `least`."""
+    """A batch size: `share` of the training rows, rounded up, but at least `least`."""
 
     share: Fraction
     least: PositiveInt

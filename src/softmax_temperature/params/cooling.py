@@ -60,10 +60,9 @@ class Experiment(Section):
     """A data set with a network, trained with each of `schedules` and each of `arms`.
 
     `recipe` overrides values of the section's recipe. `seeds` overrides the section's
-    number of seeds (null keeps it), and `schedule_seeds` overrides it for single
-    schedules.
-    `printed_model` is the paper's name for the network, if its tables have values for
-    it.
+    number of seeds (null keeps it), and `schedule_seeds` overrides it for individual
+    schedules. If the paper's tables have values for the network, `printed_model` is the
+    paper's name for it.
     """
 
     dataset: Name
@@ -115,8 +114,8 @@ class SegmentationTask(Section):
 class Segmentation(SegmentationTask):
     """Section 4.4: the task with and without last-layer Cooling, `seeds` seeds each.
 
-    Cooling raises the temperature to the power `factor`. `panels` test images are
-    shown; set `panels` to 0 if the images may not be redistributed.
+    Cooling raises each fitted temperature to the power `factor`. `panels` test images
+    are shown; set `panels` to 0 if the images may not be redistributed.
     """
 
     factor: NonNegativeFloat

@@ -117,9 +117,8 @@ class Watching(Section):
 
     `train_images` training images (null: all) are evaluated every `every` epochs and
     after the first and the last epoch; if the best epoch is selected, they are
-    evaluated after every epoch.
-    Figure 3 shows the epochs in `gradient_epochs`, Figure A.1 those in
-    `reliability_epochs`.
+    evaluated after every epoch. Figure 3 shows the epochs in `gradient_epochs`, Figure
+    A.1 those in `reliability_epochs`.
     """
 
     train_images: PositiveInt | None
@@ -199,10 +198,9 @@ class TranslationTask(Section):
     `dataset` is "farm" or a folder below `data.root` (see `data.translation`). A limit
     is a number of sentence pairs; if it is null, all pairs are used. Training pairs
     with more than `longest` tokens are left out. Both languages share a vocabulary of
-    `vocabulary` word pieces. `recipe.batch_size` counts
-    tokens of each language, padding included. Test sentences are translated at the
-    `temperatures` of Figure K.1, at 1, and at the temperature fitted to validation
-    data.
+    `vocabulary` word pieces. `recipe.batch_size` counts the tokens of each language,
+    padding included. Test sentences are translated at the `temperatures` of Figure K.1,
+    at 1, and at the temperature fitted to validation data.
     """
 
     dataset: Name

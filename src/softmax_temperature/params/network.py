@@ -54,7 +54,7 @@ class Backbone(Section):
     - "file": the safetensors file `file` below data.root;
     - "package": the single weights file of the installed Python package `package`;
     - "pretrain": the pipeline's stage `pretrain`, which trains the network;
-    - "untrained": none, so the weights stay random (seeded).
+    - "untrained": no source; the weights stay random (seeded).
 
     `tensor` is the embedding:
 
@@ -62,8 +62,12 @@ class Backbone(Section):
     - "mean_features": the mean over all positions of the last convolutional map;
     - "output": the network's output.
 
-    Weights from the hub come with their own preprocessing. Arguments that make the
-    library download weights by itself are refused.
+    Weights from the hub come with their own preprocessing. For other weights, the
+    parameters describe it: an image's shorter side is resized to `resize` pixels (null:
+    `input_size`) with `interpolation`, and a central square of `input_size` pixels is
+    cropped. The channels are put into the order `channels`, scaled to 0 to
+    `pixel_scale`, and normalised by `mean` and `std`. Arguments that make the library
+    download weights by itself are refused.
     """
 
     library: Literal["timm", "torchvision", "facenet", "project"]

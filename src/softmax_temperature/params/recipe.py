@@ -46,8 +46,8 @@ class Schedule(Section):
 class Recipe(Section):
     """Settings for training a network on images or texts.
 
-    All epochs that the parameters name (of milestones, of the warm-up, of a loss that
-    changes during training, of figures) are meant for a run of `planned_epochs`. If
+    All epochs that the parameters name (for milestones, the warm-up, a loss that
+    changes during training, and figures) are meant for a run of `planned_epochs`. If
     `epochs` differs from `planned_epochs`, they are all stretched or compressed.
 
     For Adam, `momentum` is the first beta and `beta2` the second. `reduction` combines
@@ -76,7 +76,7 @@ class Recipe(Section):
     precision: Precision
 
     def changed(self, *changes: dict[str, Any], by: str = "change") -> Self:
-        """This recipe with the values in `changes`; a later change wins.
+        """Return this recipe with the values in `changes`; a later change wins.
 
         `by` is the section that the changes come from; errors name it.
         """

@@ -67,7 +67,7 @@ class Data(Section):
 class Dataset(Section):
     """The samples of a data set that are used.
 
-    A limit that is null uses all samples; other limits keep the classes balanced.
+    If a limit is null, all samples are used; other limits keep the classes balanced.
     `source` is the name of the source, if it differs from the key: one source may be
     prepared in several ways, and several sources may be joined. `pool` joins the
     training and test parts of a text data set, and then draws a quarter of each class
@@ -107,7 +107,7 @@ class PretrainRecipe(Section):
 class Pretrain(PretrainRecipe):
     """Settings for training the backbones whose `weights` are "pretrain".
 
-    They are trained on glyphs that no other data set contains.
+    The backbones are trained on glyphs that no other data set contains.
     """
 
     classes: PositiveInt
@@ -138,7 +138,7 @@ class Text(Section):
 
 
 def fault(error: ValidationError) -> tuple[str, str]:
-    """The dotted key and the message of the first fault that `error` lists."""
+    """Return the dotted key and the message of the first fault that `error` lists."""
     first = error.errors()[0]
     key = ".".join(str(step) for step in first["loc"])
     message = first["msg"].removeprefix("Value error, ").rstrip(".")

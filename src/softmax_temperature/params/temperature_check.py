@@ -174,9 +174,9 @@ class Curves(Section):
 class Norms(Section):
     """Settings for gradient flow from tempered logits with each of `logit_norms`.
 
-    A norm is taken over all samples and classes. A course ends by `horizon` times
-    the larger of two times: the unit of time, and the time in which the logits would
-    change by their own norm at their initial speed.
+    A norm is taken over all samples and classes. A course ends at the latest at
+    `horizon` times the larger of two times: the unit of time, and the time in which the
+    logits would change by their own norm at their initial speed.
     """
 
     inverse_temperature: PositiveFloat
@@ -189,9 +189,9 @@ class GradientFlow(Section):
 
     The relative error of a step is at most `tolerance`. The tangent kernel is sketched
     with `probes` random vectors. If `probes` is null, the kernel is computed whole: its
-    (images × classes)² numbers come from a Jacobian of images × classes × parameters.
-    The network evaluates `chunk` samples at a time. A course takes at most about
-    `evaluations` evaluations of the gradient.
+    (images × classes)² numbers come from a Jacobian of images × classes × parameters
+    numbers. The network evaluates `chunk` samples at a time. A course takes at most
+    about `evaluations` evaluations of the gradient.
     """
 
     images: Annotated[int, Field(ge=2)]
@@ -225,7 +225,7 @@ class EarlyLearning(GradientFlow):
 class EvaluationSettings(Section):
     """Settings for reading texts and for evaluating during training.
 
-    `watch_images` training images and all held-out data are evaluated after every
+    `watch_images` training images and all held-out data are evaluated every
     `watch_every` epochs.
     """
 

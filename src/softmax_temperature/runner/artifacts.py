@@ -39,7 +39,10 @@ class ArtifactError(InputError):
 
 
 def canonical_json(value: Any) -> str:
-    """`value` as JSON with sorted keys: equal values give equal text. Refuses NaN."""
+    """Convert `value` to JSON with sorted keys, so that equal values give equal text.
+
+    NaN and infinity raise ValueError.
+    """
     text = json.dumps(
         value, sort_keys=True, indent=1, allow_nan=False, ensure_ascii=False
     )
@@ -172,7 +175,7 @@ class Artifact:
         return digest_of({"kind": self.kind, "files": self.files})
 
     def path(self, name: str) -> Path:
-        """The path of the file `name`, whose bytes were compared with the manifest.
+        """Compare the file `name` with the manifest, and return its path.
 
         If the file is damaged, it is renamed and ArtifactError is raised.
         """
@@ -185,11 +188,11 @@ class Artifact:
         return path
 
     def json(self, name: str) -> Any:
-        """The value in the JSON file `name`."""
+        """Read the JSON file `name`."""
         return json.loads(self.path(name).read_text(encoding="utf-8"))
 
     def tensors(self, name: str) -> "dict[str, Tensor]":
-        """The tensors in the safetensors file `name`, mapped from disk."""
+        """Read the tensors in the safetensors file `name`, mapped from disk."""
         # Imported here because torch takes seconds to import, and the command line,
         # which imports this module, often does not need it.
         from safetensors.torch import load_file
@@ -223,7 +226,7 @@ def open_artifact(folder: Path, *, kind: str | None = None) -> Artifact:
 
 
 def find_artifacts(root: Path) -> list[Path]:
-    """The artifact folders at or below `root`, sorted."""
+    """Find the artifact folders at or below `root`, sorted."""
     return sorted(path.parent for path in find_files(root, MANIFEST))
 
 

@@ -3,7 +3,7 @@
 A cell's result is an artifact in `data/cells/<stage>/<cell>/<fingerprint>/result`.
 As long as the result is intact, the cell does not run again. When every cell of a stage
 is done, the stage's output folder is replaced with links to exactly these results. A
-result fetched by `dvc pull` counts, too.
+result that `dvc pull` has fetched counts as done, too.
 """
 
 import math
@@ -229,9 +229,9 @@ def run_cells(
 ) -> None:
     """Run a stage's unfinished cells, and publish the results of all its cells.
 
-    `output` then holds one artifact per cell and nothing else. The path of `output`
-    below `data/` names the stage, for seeds and for the work folder; `seed` is the
-    project's seed. If cells fail, CellsFailed is raised and nothing is published.
+    Afterwards `output` holds one artifact per cell and nothing else. The path of
+    `output` below `data/` names the stage, for seeds and for the work folder; `seed` is
+    the project's seed. If cells fail, CellsFailed is raised and nothing is published.
     """
     names = [cell.name for cell in cells]
     if len(set(names)) < len(names):
@@ -260,7 +260,7 @@ def run_cells(
 
 
 def _follow(stage: str, cells: Sequence[Cell], compute: Compute, seed: int) -> None:
-    """Train each cell that process 0 runs together with it, and save nothing."""
+    """Help process 0 to train each cell that it runs, and save nothing."""
     tasks = {cell.name: _Task(stage, cell, "", seed, compute) for cell in cells}
 
     def run(name: str, folder: Path) -> None:
@@ -367,8 +367,8 @@ def _run(task: _Task) -> None:
             "or differs on this machine"
         )
         raise InputError(what, where=cell.name, remedy="Run the stage again.")
-    # A writer that was killed leaves an unfinished folder. These can be removed,
-    # because no other process writes here now.
+    # A writer that was killed leaves an unfinished folder. Unfinished folders can be
+    # removed, because no other process writes here now.
     for unfinished in work.glob(f".*{UNFINISHED}"):
         shutil.rmtree(unfinished)
     about = cell.reads() | {

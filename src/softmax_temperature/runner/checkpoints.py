@@ -1,8 +1,8 @@
 """Checkpoints: the state of unfinished work in a file that is complete or absent.
 
-The file is a sha256, followed by the bytes that it covers, the output of `torch.save`.
-It is loaded with `weights_only=True`, which admits tensors, numbers, text, lists and
-dicts, but never runs code.
+The file holds a sha256, followed by the bytes that it covers, which are the output of
+`torch.save`. It is loaded with `weights_only=True`, which admits tensors, numbers,
+text, lists and dicts, but never runs code.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ _LEAST_RATIO = 20  # So saving takes at most about a twentieth of the run's time
 
 
 class UnusableCheckpoint(ArtifactError):
-    """Raised for a complete checkpoint that its cell cannot use, once set aside."""
+    """Raised after a complete checkpoint that its cell cannot use was set aside."""
 
 
 class Checkpointer:
@@ -40,7 +40,7 @@ class Checkpointer:
         self._due = time.monotonic() + seconds
 
     def load(self) -> dict[str, Any] | None:
-        """The last state that process 0 saved, on the CPU; None if there is none.
+        """Load the last state that process 0 saved, on the CPU; None if there is none.
 
         A damaged file is set aside and counts as none. An undamaged file that cannot be
         loaded, for instance in another version of torch, is also set aside, but raises

@@ -60,7 +60,7 @@ def run_tasks(
     else:
         engine = _processes
         parts = [share or 1 / compute.workers for share in shares]
-    # Start no more workers than there are tasks; more only cost time and memory.
+    # Start no more workers than there are tasks; more would only cost time and memory.
     compute = compute.model_copy(
         update={"workers": min(compute.workers, len(tasks) or 1)}
     )

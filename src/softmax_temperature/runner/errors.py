@@ -55,7 +55,7 @@ class InputError(Exception):
 
 
 def _printable(text: str) -> str:
-    """`text` with control characters escaped, which keys and file names may hold."""
+    """Escape the control characters in `text`; keys and file names may hold some."""
     letters = []
     for letter in text:
         if letter.isprintable():

@@ -1,6 +1,6 @@
-"""The machine and library versions behind a result, and torch's settings on it.
+"""A description of the machine and libraries behind a result, and torch's settings.
 
-The settings are device, precision, threads and memory.
+The settings concern device, precision, threads and memory.
 """
 
 import ctypes
@@ -75,7 +75,7 @@ def _processor() -> str:
 
 
 def resolve_device(device: str) -> str:
-    """`device`, or for "auto" "cuda" if torch sees a GPU, and "cpu" otherwise."""
+    """Return `device`; for "auto", return "cuda" if torch sees a GPU, else "cpu"."""
     if device != "auto":
         return device
     return "cuda" if torch.cuda.is_available() else "cpu"
@@ -105,7 +105,8 @@ def prepare_torch(
     keep_freed_memory()
     torch.set_num_threads(threads)
     asked = device == "cpu" if deterministic is None else deterministic
-    # Not `use_deterministic_algorithms`, which would import a compiler: 1.6 seconds.
+    # Do not call `use_deterministic_algorithms`, because it imports a compiler, which
+    # takes 1.6 seconds.
     torch.set_deterministic_debug_mode("warn" if asked else "default")
     # By default, deterministic mode fills every new tensor before it is written, which
     # costs 3 to 16 % of the training time.

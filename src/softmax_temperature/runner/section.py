@@ -43,8 +43,8 @@ class Compute(Section):
     Engine and workers do not change results; threads and device may change the last
     bits. If `ray_address` is null, Ray uses the cluster at RAY_ADDRESS if that variable
     is set, and otherwise this machine. If `deterministic` is null, deterministic
-    algorithms are requested only on a CPU. `gpu_hours` has an estimate for all cells of
-    a stage, which `plan` shows if no run of the stage is recorded.
+    algorithms are requested only on a CPU. `gpu_hours` holds an estimate for all cells
+    of each named stage; `plan` shows the estimate if no run of the stage is recorded.
     """
 
     engine: Literal["serial", "processes", "ray"]

@@ -1,4 +1,4 @@
-"""The timing of a cell: how long it ran, on which device, machine and versions.
+"""The timing of a cell: its seconds, device, machine and library versions.
 
 The timing is in the cell's work folder instead of its artifact, because it differs
 between runs with equal results.
@@ -19,7 +19,7 @@ def timing_of(about: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def read_timing(work: Path) -> dict[str, Any] | None:
-    """The timing in the work folder `work`; None if it is missing or damaged."""
+    """Read the timing in the work folder `work`; None if it is missing or damaged."""
     with suppress(ArtifactError, FileNotFoundError):
         return read_sealed(work / TIMING)
     return None

@@ -191,7 +191,7 @@ class Stage:
         return self.declare.__module__
 
     def result(self, *names: object) -> Artifact:
-        """The published result of a cell, by its name or by the parts of its name.
+        """Open the published result of a cell, given its name or the parts of its name.
 
         Raises ArtifactError if there is none.
         """

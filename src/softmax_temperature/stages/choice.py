@@ -5,7 +5,7 @@ from typing import Any
 
 
 def best_rate(accuracies: Mapping[Any, Sequence[float]]) -> float:
-    """The learning rate with the highest mean validation accuracy over seeds.
+    """Choose the learning rate with the highest mean validation accuracy over seeds.
 
     If several rates tie, the lowest of them is returned.
     """

@@ -46,7 +46,7 @@ from softmax_temperature.training.run import TrainingRun
 
 PREDICTIONS = "predictions.safetensors"
 SHOWN = 8
-"""The number of test images whose predictions are kept, at equal distances."""
+"""The number of test images whose predictions are kept, equally spaced in the set."""
 
 # Deviation: our recipe uses SGD, and an ablation uses Adam; the paper names SGD with
 # momentum and Adam but does not say which one its tables and figures use (section 4.1).

@@ -79,9 +79,9 @@ def _curves(job: Job, *, question: Curves, flow: GradientFlow, **start_of: Any) 
 
     One more course keeps the initial kernel.
 
-    Writes `record.json` with the predictions from the start, and `courses.json`, which
-    maps each inverse temperature, and null for the initial kernel, to a
-    `courses.course`.
+    Writes `record.json` with facts and predictions about the start, and `courses.json`,
+    a list of courses (see `courses.course`), each with its `inverse_temperature`, which
+    is null for the course that keeps the initial kernel.
     """
     problem = _problem(job, flow, **start_of)
     start = Start(problem, 1.0, 1.0)
@@ -150,7 +150,7 @@ def _norms(job: Job, *, question: Norms, flow: GradientFlow, **start_of: Any) ->
 def _problem(
     job: Job, flow: GradientFlow, *, network: Network, root: str, start_seed: int
 ) -> Problem:
-    """The problem to study: two draws of the network, and class-balanced images.
+    """Make the problem to study: two draws of the network, and class-balanced images.
 
     The images' pixels are normalised to mean 0 and standard deviation 1.
     """

@@ -222,7 +222,7 @@ def _outliers(
 def _noisy(
     job: Job, test: Tensor, deviation: float, archive: str | None, root: str, seed: int
 ) -> Tensor:
-    """The task's test images with noise, from CIFAR-10-C's archive if there is one."""
+    """Add noise to the test images, or read them from CIFAR-10-C if its files exist."""
     if archive is None:
         return add_noise(test, deviation, seed=seed)
     prepared = open_prepared(job.inputs["data"], root=Path(root))

@@ -59,7 +59,7 @@ def _heuristic(
         rows.append(keys | {"weights": weights[backbone]} | optimum | statistics)
     table = pd.DataFrame(rows)
     runs = pd.concat(curves, ignore_index=True)
-    # Take the grid of any search, because all searches have the same.
+    # Take the grid of any search, because all searches have the same grid.
     grid = test.inverse_temperatures
     clear = identified(table, max_share=max_plateau, grid=grid)
     scores = score_rules(table, runs)
@@ -72,7 +72,7 @@ def _heuristic(
 
 
 def grids(search: Artifact) -> tuple[TemperatureGrid, TemperatureGrid]:
-    """The accuracies in `search` over its grid, on test and on validation data."""
+    """Read the accuracies in `search` over its grid, on test and on validation data."""
     record = search.json("record.json")
     curves = search.tensors("curves.safetensors")
     temperatures = tuple(record["inverse_temperatures"])

@@ -51,7 +51,7 @@ def pretrain(params: Params) -> Iterator[Cell]:
 def _pretrain(job: Job, *, spec: Backbone, how: Pretrain, data_seed: int) -> None:
     """Train the backbone `spec` on glyphs that no other data set contains.
 
-    Writes the weights of the whole network, and a record of the training.
+    Writes the weights of the whole network, and a record of the training run.
     """
     drawn, numbers = draw_pretraining_glyphs(
         how.classes, how.images_per_class, seed=data_seed
