@@ -148,7 +148,7 @@ def _mean_features(
 def _without_last_linear(
     spec: Backbone, whole: nn.Module
 ) -> tuple[nn.Module, tuple[str, ...]]:
-    """`whole` with its last linear layer replaced by the identity, and that prefix."""
+    """Remove the last linear layer of `whole`; also return its weights' prefix."""
     linear_layers = [
         name for name, module in whole.named_modules() if isinstance(module, nn.Linear)
     ]

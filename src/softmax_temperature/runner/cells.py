@@ -116,7 +116,7 @@ class Cell:
         return dict(to_jsonable_python(self.plan))
 
     def reads(self) -> dict[str, Any]:
-        """The parameters, and the digests of inputs and code, for the fingerprint.
+        """Return the parameters and the digests of inputs and code for the fingerprint.
 
         Raises ArtifactError if an input is missing.
         """
@@ -130,7 +130,7 @@ class Cell:
         }
 
     def code(self) -> dict[str, str]:
-        """Digests of the code of the function's module and of each class, by name."""
+        """Return code digests of the function's module and of the plan's classes."""
         module = self.run.__module__
         code = {module: code_digest(module)}
         for reference in self.implementations():

@@ -33,7 +33,7 @@ def print_any_text() -> None:
 
 
 def _plain(error: UnicodeError) -> tuple[str | bytes, int]:
-    """The replacement for the characters that `error` names, and where to go on."""
+    """Return a replacement for the characters in `error`, and the next position."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     characters = error.object[error.start : error.end]

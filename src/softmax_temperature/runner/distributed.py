@@ -34,7 +34,7 @@ def is_follower() -> bool:
 
 @cache
 def join_group() -> None:
-    """Join the process group (at the first call); "cuda" then is this process's GPU."""
+    """Join the process group at the first call; "cuda" is then this process's GPU."""
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     distributed.init_process_group(

@@ -97,7 +97,7 @@ class CellsFailed(Exception):
 
 
 def nearest(name: str, valid: Iterable[str]) -> str:
-    """A sentence that suggests the name in `valid` nearest to `name`, or lists all."""
+    """Write a sentence that suggests the valid name nearest to `name`, or lists all."""
     choices = sorted(valid)
     close = difflib.get_close_matches(name, choices, n=1, cutoff=0.5)
     if close:

@@ -14,7 +14,7 @@ from softmax_temperature.runner.cells import TIMING, work_folder
 
 
 def timing_of(about: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The timing of the cell that an artifact's `about` names; None if unreadable."""
+    """Read the timing of the cell that an artifact's `about` names; None if missing."""
     return read_timing(work_folder(about["stage"], about["cell"], about["fingerprint"]))
 
 

@@ -199,7 +199,7 @@ class Stage:
         return open_artifact(folder, kind=label(self.output))
 
     def results(self, params: Params) -> dict[str, Artifact]:
-        """The published results of the cells that `params` declare, by cell name."""
+        """Open the published results of the cells that `params` declare, by name."""
         return {cell.name: self.result(cell.name) for cell in self.cells(params)}
 
     def cells(self, params: Params) -> list[Cell]:
@@ -233,7 +233,7 @@ def stages_of(program: str) -> list[Stage]:
 
 
 def label(output: Path) -> str:
-    """The name of the stage with `output` in manifests, tables and links."""
+    """Return the name that manifests, tables and links use for a stage's `output`."""
     return output.relative_to("data").as_posix()
 
 

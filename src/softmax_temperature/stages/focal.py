@@ -191,7 +191,7 @@ def _save(training: TrainingRun, watch: Watch, record: dict[str, Any]) -> None:
 
 
 def _others(job: Job, role: str, test: Tensor, root: str) -> dict[str, Samples]:
-    """The test images of inputs whose names start with `role`, in the task's size."""
+    """Read the test images of the inputs whose names start with `role`, resized."""
     others: dict[str, Samples] = {}
     for name, prepared in job.inputs.items():
         if name.startswith(role):
@@ -208,7 +208,7 @@ def _outliers(
     root: str,
     training_seed: int,
 ) -> dict[str, Tensor]:
-    """Images of other data sets, and of `test` with noise if the task adds it."""
+    """Collect images of other data sets, and `test` with noise if the task adds any."""
     others = _others(job, OUT_OF_DISTRIBUTION, test, root)
     outliers = {name: samples.inputs for name, samples in others.items()}
     if task.gaussian_noise is not None:

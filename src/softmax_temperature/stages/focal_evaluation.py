@@ -39,7 +39,7 @@ Sets = dict[str, Logits]
 
 @stage
 def evaluate_focal(params: Params) -> Iterator[Cell]:
-    """Yield one cell per run, which also reads the reference's run with its seed."""
+    """Yield one cell per run; it also reads the reference arm's run with its seed."""
     paper = params.focal
     for task, arm, seed in paper.trainings():
         inputs = {"training": FOCAL_TRAINING / task / arm / str(seed)}
@@ -104,7 +104,7 @@ def _logits(training: Artifact, file: str) -> Sets:
 
 
 def _scaled(sets: Sets, scaling: str) -> tuple[Sets, dict[str, Any]]:
-    """The logits after `scaling`, and the temperature fitted on validation data."""
+    """Divide all logits by a temperature fitted on validation data; return both."""
     temperature = 1.0
     at_bound = False
     if scaling != "none":

@@ -29,7 +29,7 @@ from softmax_temperature.training.run import TrainingRun
 
 HELD_OUT = 0.1
 """The share of each class's images that is held out to measure the accuracy in the
-record. Nothing is selected by it.
+record. The accuracy selects nothing.
 """
 
 

@@ -27,10 +27,11 @@ class CoolingCallback(Callback):
     """Cools a network on held-out samples, once per epoch or every `period` batches.
 
     If the period is in batches, append `after_batch` to `trainer.after_batch`
-    (`TrainingRun.run` does this itself). Each time the network is cooled,
-    `temperatures` gets a row: `cooling` and `epoch` (from 1), `applied` (the factor
-    that divided the logits), `total` (the product of all factors so far) and `at_bound`
-    (whether there was no best temperature, so that nothing changed).
+    (`TrainingRun.run` does this itself). Each time the network is cooled, a row is
+    added to `temperatures`: `cooling` (the number of the row) and `epoch` (both from
+    1), `applied` (the factor that divided the logits), `total` (the product of all
+    factors so far) and `at_bound` (whether there was no best temperature, so that
+    nothing changed).
 
     Raises LeakError for test data, and Diverged if a logit or temperature is not
     finite.
@@ -95,7 +96,8 @@ class PixelCoolingCallback(Callback):
 
     The temperature is fitted on the pixels of held-out images that are not `void`, or
     on at most `most` of these pixels, drawn with `seed`. The callback keeps all its
-    state in the network. Raises LeakError for test images.
+    state in the network. Raises LeakError for test images, and ValueError if all pixels
+    are `void`.
     """
 
     kept = ()
@@ -133,7 +135,7 @@ class PixelCoolingCallback(Callback):
         return self._cooling.temperature
 
     def after_epoch(self, trainer: Trainer) -> None:
-        """Cool the last layer; Diverged if a logit or the temperature is not finite."""
+        """Cool the last layer; raise Diverged if a logit or temperature is infinite."""
         pixels_per_batch = BATCH * self._images[0, 0].numel()
         batches = -(-len(self._images) // BATCH)
         counts = torch.bincount(self._rows // pixels_per_batch, minlength=batches)

@@ -37,7 +37,7 @@ def make_data(train: int, test: int, *, seed: int) -> tuple[Part, Part]:
     # second.
     from sklearn.datasets import make_classification
 
-    # Derive a seed of 32 bits, because scikit-learn accepts no longer one.
+    # Derive a seed of 32 bits, because scikit-learn does not accept longer ones.
     state = int(np.random.default_rng(seed).integers(2**32))
     points, labels = make_classification(train + test, random_state=state, **SETTINGS)
     train_points, test_points = torch.from_numpy(points).split([train, test])
@@ -79,7 +79,7 @@ def fit(
 
 
 def two_class_logits(points: Tensor, weights: Tensor) -> Tensor:
-    """The logits (0, w·x), shape (n, 2).
+    """Compute the logits (0, w·x), shape (n, 2).
 
     The softmax over these logits is the logistic model, and their norm is |w·x|.
     """
@@ -89,9 +89,9 @@ def two_class_logits(points: Tensor, weights: Tensor) -> Tensor:
 def train_logistic(
     points: Tensor, labels: Tensor, gamma: float, *, epochs: int, lr: float
 ) -> Tensor:
-    """The weights after each step of training on the mean focal loss.
+    """Train on the mean focal loss, and return the weights after each step.
 
-    They have the shape (epochs, features), because each epoch is one step.
+    The weights have the shape (epochs, features), because each epoch is one step.
     """
     # Deviation: the model has two weights and no bias, which is our reading of "a
     # simple 2-parameter logistic regression" in two dimensions; the centres are placed
@@ -110,9 +110,9 @@ def train_logistic(
 
 
 def mean_logit_norms(points: Tensor, path: Tensor) -> Tensor:
-    """Mean Euclidean norm of the points' logits after each epoch, (epochs,).
+    """Compute the mean Euclidean norm of the points' logits after each epoch.
 
-    `path` holds the weights, (epochs, features).
+    `path` holds the weights, (epochs, features). The result has shape (epochs,).
     """
     norms = [two_class_logits(points, weights).norm(dim=1) for weights in path]
     return torch.stack([norm.mean() for norm in norms])
@@ -121,7 +121,7 @@ def mean_logit_norms(points: Tensor, path: Tensor) -> Tensor:
 def misclassified_confidences(
     points: Tensor, labels: Tensor, weights: Tensor
 ) -> Tensor:
-    """Probability of the predicted class of each misclassified point, (m,)."""
+    """Return the predicted class's probability for each misclassified point, (m,)."""
     probs = torch.softmax(two_class_logits(points, weights), dim=1)
     confidences, predicted = probs.max(dim=1)
     return confidences[predicted != labels]

@@ -27,7 +27,7 @@ def build_start(spec: Network, start: str, *, classes: int, seed: int) -> nn.Mod
 
 
 def start_norm(trainer: Trainer, held_out: Samples, start: str) -> float:
-    """The mean norm of the initial tempered logits of `held_out` samples.
+    """Return the mean norm of the initial tempered logits of `held_out` samples.
 
     For the start "norm-n" the pair is first scaled so that the mean norm is n. Raises
     LeakError for test data.

@@ -19,7 +19,7 @@ from softmax_temperature.training.samples import ImageSet
 from softmax_temperature.training.trainer import Callback, Trainer
 
 BATCH = 16
-"""Images per batch of an evaluation.
+"""Images per batch in evaluation.
 
 Logits of 150 classes for 256×256 pixels then take 630 MB.
 """
@@ -51,7 +51,7 @@ class PixelCrossEntropyLoss(Loss):
 
 
 def pixel_table(logits: Tensor) -> Tensor:
-    """Logits (n, classes, height, width) as (n * height * width, classes)."""
+    """Reshape logits (n, classes, height, width) to (n * height * width, classes)."""
     return logits.movedim(1, -1).flatten(0, -2)
 
 
@@ -62,7 +62,7 @@ def pixel_logits(trainer: Trainer, images: Tensor) -> Iterator[Tensor]:
 
 
 def pixel_predictions(trainer: Trainer, images: Tensor) -> Tensor:
-    """The class of every pixel, (n, height, width) int64, on the CPU.
+    """Predict the class of every pixel, (n, height, width) int64, on the CPU.
 
     The images are (n, 3, height, width) uint8.
     """
@@ -92,8 +92,8 @@ class PixelScores(Callback):
         labels = trainer.resident(self._images.labels).split(BATCH)
         batches = pixel_logits(trainer, self._images.inputs)
         for logits, truth in zip(batches, labels, strict=True):
-            # Keep only the sum of the logits, which is not finite if one of them is
-            # not.
+            # Keep only the sum of the logits, which is not finite if any logit is not
+            # finite.
             sums.append(logits.sum())
             classes = logits.shape[1]
             predicted = logits.argmax(1)

@@ -42,9 +42,10 @@ class TrainingSets(NamedTuple):
 def training_sets(
     prepared: Artifact, root: str, text: Text | None = None
 ) -> TrainingSets:
-    """All splits of the data set `prepared`: images, texts read as in `text`, or trees.
+    """Read all splits of the data set `prepared`: images, texts or trees.
 
-    Raises InputError for images of different sizes, or for texts without `text`.
+    `text` says how to number words; images do not need it. Raises InputError for images
+    of different sizes, or if `text` is None for texts or trees.
     """
     data = PreparedData(prepared, root=Path(root))
     if data.form == "images":
@@ -63,9 +64,10 @@ def training_sets(
 def image_set(
     prepared: Artifact, split: SplitName, root: str, size: int | None = None
 ) -> ImageSet:
-    """One split of a prepared data set as RGB images, resized to squares of `size`.
+    """Read one split of a prepared data set as RGB images.
 
-    Raises InputError for images of several sizes.
+    If `size` is given, the images are resized to squares of `size` pixels. Raises
+    InputError for images of several sizes.
     """
     return _images(open_prepared(prepared, root=Path(root)), split, size)
 
@@ -85,7 +87,7 @@ def _images(data: PreparedData, split: SplitName, size: int | None = None) -> Im
 # next cell often trains on the same texts.
 @lru_cache(maxsize=1)
 def _numbered(folder: Path, digest: str, text: Text) -> TrainingSets:  # noqa: ARG001
-    """Texts or trees, with the vocabulary of the training split.
+    """Read texts or trees, and number their words by the training split's vocabulary.
 
     `digest` distinguishes artifacts in the same folder.
     """
@@ -122,7 +124,7 @@ def _texts(parts: dict[SplitName, Part], classes: int, text: Text) -> TrainingSe
 def segmentation_sets(
     task: SegmentationTask, root: str, *, seed: int
 ) -> dict[SplitName, ImageSet]:
-    """Images to train on, to fit the temperature on ("validation") and to test on."""
+    """Read images to train, fit the temperature ("validation") and test on."""
     form = Form(task.classes, task.void, task.crop, task.size)
     parts = read_segmentation(task.dataset, form, root=Path(root), seed=seed)
     parts["train"] = limited(parts["train"], task.train_limit, seed=seed)

@@ -38,13 +38,13 @@ class WholeNetwork(nn.Module):
         self.classifier = nn.Identity()
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Logits (n, classes)."""
+        """Compute logits (n, classes)."""
         logits: Tensor = self.classifier(self.network(inputs))
         return logits
 
 
 def pretraining_recipe(how: PretrainRecipe) -> Recipe:
-    """A recipe for SGD in float32, with a learning rate that falls to 0 as a cosine."""
+    """Make a recipe for SGD in float32 whose learning rate falls to 0 as a cosine."""
     return Recipe(
         **{name: getattr(how, name) for name in PretrainRecipe.model_fields},
         planned_epochs=how.epochs,

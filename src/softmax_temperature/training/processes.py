@@ -34,9 +34,8 @@ class Processes:
         """Return the network to call in training.
 
         This network's gradients are sums over all processes, and its batch norms are
-        synchronised.
-        Raises ValueError if the batch cannot be divided evenly, or for a batch norm
-        that is frozen or not on a GPU.
+        synchronised. Raises ValueError if the batch cannot be divided evenly, or for a
+        batch norm that is frozen or not on a GPU.
         """
         if self.count == 1:
             return network
@@ -63,7 +62,8 @@ class Processes:
             nn.SyncBatchNorm.convert_sync_batchnorm(network)
         )
         # torch's own hook averages the gradients; this one sums them. It is a lambda,
-        # because torch rejects a function whose annotations are not exactly its own.
+        # because torch rejects a function whose annotations differ from those that
+        # torch expects.
         shared.register_comm_hook(None, lambda _, bucket: _sum(bucket))
         return shared
 
@@ -85,9 +85,10 @@ class Processes:
     def over_all(
         self, rows: Tensor, compute: Callable[[Tensor], tuple[Tensor, ...]]
     ) -> tuple[Tensor, ...]:
-        """The results (n, ...) of `compute`, which is row-wise, for `rows` (n, ...).
+        """Apply `compute`, which works row by row, to `rows` (n, ...) in all processes.
 
-        They are on the CPU. Each process computes a part of them.
+        Each process computes a part of the results (n, ...), and receives the other
+        parts.
         """
         if self.count == 1:
             return compute(rows)

@@ -63,7 +63,7 @@ class TrainingRun:
     ) -> None:
         """Write logits and labels of sets, and logits of outliers, by name.
 
-        Nothing is written if a logit is not finite.
+        Nothing is written if training diverged or a logit is not finite.
         """
         if not self.finite:
             return

@@ -26,11 +26,11 @@ class Samples:
 
     @classmethod
     def of_part(cls, part: Part) -> Self:
-        """The samples of `part`, one split of a data set."""
+        """Make samples of `part`, one split of a data set."""
         return cls(part.data, part.labels, part.split)
 
     def for_fitting(self) -> Self:
-        """These samples, for fitting weights or a number; test data raise LeakError."""
+        """Return these samples for a fit; raise LeakError for test data."""
         refuse_test(self.split, type(self).__name__)
         return self
 
@@ -38,7 +38,7 @@ class Samples:
         return len(self.labels)
 
     def to(self, device: str) -> Self:
-        """The same samples in the memory from which training on `device` reads them."""
+        """Move the samples to the memory from which training on `device` reads them."""
         inputs = self.inputs.to(device)
         labels = self.labels.to(device)
         return replace(self, inputs=inputs, labels=labels)
@@ -93,7 +93,7 @@ class Samples:
         drawn: Tensor,  # noqa: ARG002
         recipe: Recipe,
     ) -> Tensor:
-        """The samples `rows` (b,) in the form that the network is trained on.
+        """Return the samples `rows` (b,) in the form that the network is trained on.
 
         `rows` and `drawn` are on the device of the inputs.
         """
@@ -114,7 +114,7 @@ class HostSamples(Samples):
     """
 
     def to(self, device: str) -> Self:
-        """The same samples with their labels on the device."""
+        """Move only the labels to the device."""
         return replace(self, labels=self.labels.to(device))
 
 
@@ -157,7 +157,7 @@ class ImageSet(Samples):
     ) -> Tensor:
         """Draw each image's vertical shift, horizontal shift and mirroring, (3, b).
 
-        The shape is (0, b) without augmentation.
+        If the recipe does not augment images, the shape is (0, b).
         """
         if not (recipe.crop_padding or recipe.flip):
             return super().draw(batch_size, generator, recipe)
@@ -168,14 +168,14 @@ class ImageSet(Samples):
         return torch.cat([shifts, (mirrored & recipe.flip).long()])
 
     def batch(self, rows: Tensor, drawn: Tensor, recipe: Recipe) -> Tensor:
-        """The images `rows`, augmented, normalised, (b, 3, height, width) float32."""
+        """Augment and normalise the images `rows` to (b, 3, height, width) float32."""
         images = self.inputs[rows]
         if len(drawn):
             images = augment(images, drawn, recipe.crop_padding)
         return self.prepare(images, recipe)
 
     def prepare(self, inputs: Tensor, recipe: Recipe) -> Tensor:
-        """Images (b, 3, height, width) uint8 as (pixel / 255 - mean) / std.
+        """Normalise uint8 images (b, 3, height, width) to (pixel / 255 - mean) / std.
 
         The result is float32, channels last in memory.
         """
@@ -188,15 +188,15 @@ class ImageSet(Samples):
 
 
 def _per_channel(values: list[float], device: torch.device) -> Tensor:
-    """`values` times 255, for pixels in uint8's range; shape (1, channels, 1, 1)."""
+    """Scale `values` to the range of uint8 pixels; shape (1, channels, 1, 1)."""
     return 255 * channels(tuple(values), device)[None, :, None, None]
 
 
 def to_rgb(images: Tensor, size: int | None = None) -> Tensor:
-    """Images (n, 1 or 3, height, width) uint8 as RGB.
+    """Convert uint8 images (n, 1 or 3, height, width) to RGB.
 
-    If `size` is given, they are resized to squares of `size` pixels with torchvision's
-    method.
+    If `size` is given, the images are resized to squares of `size` pixels with
+    torchvision's method.
     """
     if size is not None and images.shape[2:] != (size, size):
         resized = F.interpolate(

@@ -1,6 +1,6 @@
 """The training step as a CUDA graph: one launch instead of hundreds.
 
-Small networks spend most of their time on launches.
+Small networks spend most of their time on launching kernels.
 """
 
 from collections.abc import Callable

@@ -52,18 +52,18 @@ class TreeSet(HostSamples):
         return self
 
     def labelled_nodes(self) -> Self:
-        """The same trees with the labels of all nodes, which training uses."""
+        """Return the same trees with the labels of all nodes, for training."""
         return replace(self, labels=self.inputs[..., LABEL])
 
 
 # Deviation: as in the released code, we sum the losses of nodes over a tree and average
-# over the trees of a batch; the paper does not say how they are combined. This
+# over the trees of a batch; the paper does not say how they are combined. This choice
 # determines the size of the embedding's plain steps and the relative weight of the
 # weight decay. Equation 15 of Tai et al. 2015 averages over nodes.
 
 
 class OverLabelledNodes(Loss):
-    """A loss summed over the labelled nodes of each tree and averaged over trees.
+    """Sums a loss over the labelled nodes of each tree, and averages over the trees.
 
     Labels are (b, nodes), or (b,) for the roots only.
     """

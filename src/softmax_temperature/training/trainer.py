@@ -31,12 +31,12 @@ class Trainer:
     """Trains a network with a `classifier` in place, according to a recipe.
 
     The order of the samples, their augmentation and dropout depend only on the seed and
-    the number of the epoch. `loss` is the mean over the samples of the last epoch, NaN
-    before the first.
+    the number of the epoch. `loss` is the mean loss over the samples of the last epoch,
+    or NaN before the first epoch.
 
     `after_batch` lists the functions to call after each step, while its gradients still
-    exist. They may change the network, the optimizer and the state of a callback, and
-    must leave the network in training mode.
+    exist. The functions may change the network, the optimizer and the state of a
+    callback, and must leave the network in training mode.
 
     Raises LeakError for test data, and ValueError if the recipe does not suit the
     samples, or several processes cannot train the network.
@@ -144,7 +144,7 @@ class Trainer:
         return torch.stack(tables)
 
     def evaluate(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        """Logits (n, classes) float32, and norms (n,) of the last layer's inputs.
+        """Compute logits (n, classes), float32, and norms (n,) of last-layer inputs.
 
         The norms are float64, and both are on the CPU. Raises Diverged if a logit is
         not finite.
@@ -177,7 +177,7 @@ class Trainer:
             yield self.forward((samples or self.samples).prepare(batch, self.recipe))
 
     def resident(self, tensor: Tensor) -> Tensor:
-        """The copy of `tensor` on the device of the training samples.
+        """Copy `tensor` to the device of the training samples.
 
         The copy stays on the device for the next call.
         """
@@ -192,7 +192,7 @@ class Trainer:
     def forward(
         self, prepared: Tensor, network: nn.Module | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Logits and last-layer features of prepared inputs.
+        """Compute logits and last-layer features of prepared inputs.
 
         The network's mode does not change, and the recipe determines the precision.
         """
@@ -336,7 +336,7 @@ def train(trainer: Trainer, callbacks: Mapping[str, Callback], job: Job) -> bool
 def planned_epoch(recipe: Recipe, epochs_done: float) -> float:
     """The epoch of the planned recipe that a run has reached after `epochs_done`.
 
-    A run of fewer epochs than planned compresses the recipe.
+    A run of more or fewer epochs than planned stretches or compresses the recipe.
     """
     return epochs_done * recipe.planned_epochs / recipe.epochs
 
@@ -368,7 +368,7 @@ def learning_rate_factor(schedule: Schedule, position: float, length: float) -> 
 def _optimizer(
     network: nn.Module, recipe: Recipe, *, on_gpu: bool
 ) -> torch.optim.Optimizer:
-    """The recipe's optimizer.
+    """Make the recipe's optimizer.
 
     On a GPU one kernel updates all parameters, if torch has such a kernel.
     """

@@ -118,7 +118,7 @@ class Watch(Callback):
 def scaled_epochs(
     planned: Sequence[int], epochs: int, planned_epochs: int
 ) -> frozenset[int]:
-    """The epochs of a figure in the paper, scaled to a run of another length.
+    """Scale the epochs of a figure in the paper to a run of another length.
 
     Epochs count from 1.
     """
@@ -215,7 +215,7 @@ class Norms(Callback):
 
 
 def describe_logits(logits: Tensor, labels: Tensor) -> dict[str, float | None]:
-    """Metrics of logits (n, classes) and labels (n,).
+    """Compute metrics of logits (n, classes) and labels (n,).
 
     `nll` and `entropy` are in nats, `accuracy` and `ece` (15 bins) are fractions.
     `nll_right` and `entropy_right` are means over the correctly predicted samples,
@@ -251,7 +251,7 @@ def last_layer_gradient_norms(
     objective: Loss,
     position: float,
 ) -> Tensor:
-    """Norm of each sample's gradient with respect to the last layer's weights, (n,).
+    """Compute the norm of each sample's gradient for the last layer's weights, (n,).
 
     Focal paper, Figure 3 b to d. The gradient is the outer product of the logits'
     gradient (n, classes) and the features, so its norm is the product of their norms.

@@ -52,7 +52,7 @@ def start_embedding(
 
 
 def described(about: dict[str, Any] | None) -> str | None:
-    """A phrase that says where the word vectors come from; None for images.
+    """Return a phrase that says where the word vectors come from; None for images.
 
     `about` is the return value of `start_embedding`.
     """
@@ -70,7 +70,7 @@ def described(about: dict[str, Any] | None) -> str | None:
 def set_embedding(network: nn.Module, vectors: Tensor) -> None:
     """Start a network's word embedding from vectors (numbers, width).
 
-    Vectors with higher numbers stay unchanged.
+    The embedding's vectors with higher numbers stay unchanged.
     """
     weight = embedding_of(network).weight
     if len(vectors) > len(weight) or vectors.shape[1] != weight.shape[1]:

@@ -23,7 +23,7 @@ from softmax_temperature.training.translation.sentences import (
 
 
 class TranslationTransformer(nn.Module):
-    """Encoder and decoder with sinusoidal positions.
+    """An encoder and a decoder with sinusoidal positions.
 
     Both embeddings and the last layer share one matrix.
     """
@@ -58,7 +58,7 @@ class TranslationTransformer(nn.Module):
         nn.init.normal_(self.embedding.weight, std=width**-0.5)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """Logits (tokens, vocabulary) of the token after each decoder input.
+        """Compute logits (tokens, vocabulary) of the token after each decoder input.
 
         Padding has no logits, and sentences are concatenated. `inputs` (pairs, 2,
         length) come from `SentencePairs.teacher_forced`.
@@ -71,14 +71,14 @@ class TranslationTransformer(nn.Module):
         return logits
 
     def encode(self, sources: Tensor) -> Tensor:
-        """The encoder's output (b, s, width) of sources (b, s), padded on the right."""
+        """Encode sources (b, s), padded on the right, as (b, s, width)."""
         memory: Tensor = self.transformer.encoder(
             self._embedded(sources), src_key_padding_mask=sources == PADDING
         )
         return memory
 
     def decode(self, targets: Tensor, memory: Tensor, source_padding: Tensor) -> Tensor:
-        """The last layer's inputs (b, t, width) of decoder inputs (b, t).
+        """Compute the last layer's inputs (b, t, width) from decoder inputs (b, t).
 
         Decoder inputs are padded on the right, and no position sees later positions.
         `source_padding` (b, s) is true where the source is padding.
@@ -106,9 +106,9 @@ class TranslationTransformer(nn.Module):
 
 
 def positions(length: int, width: int, device: torch.device) -> Tensor:
-    """Sines and cosines of wavelengths 2π to 10,000 · 2π, (length, width) float32.
+    """Compute sines and cosines with wavelengths from 2π to 10,000 · 2π.
 
-    Vaswani et al., section 3.5.
+    Vaswani et al., section 3.5. The result has shape (length, width), float32.
     """
     even = torch.arange(0, width, 2, device=device)
     rates = torch.exp(even * (-math.log(10_000.0) / width))
@@ -119,7 +119,7 @@ def positions(length: int, width: int, device: torch.device) -> Tensor:
 def make_network(
     vocabulary: int, sizes: Transformer, *, seed: int
 ) -> TranslationTransformer:
-    """A network with random weights that depend only on the seed."""
+    """Make a network with random weights that depend only on the seed."""
     with drawn_from(seed):
         return TranslationTransformer(vocabulary, sizes)
 
@@ -127,8 +127,8 @@ def make_network(
 Step = Callable[[Tensor, Tensor], Tensor]
 """Maps prefixes to logits (r, vocabulary).
 
-The prefixes are (r, t) tokens from START on, with the sentence that each translates,
-(r,).
+The arguments are the prefixes, (r, t) tokens that begin with START, and the numbers of
+the sentences that they translate, (r,).
 """
 
 
@@ -140,7 +140,7 @@ def translate(
     temperature: float,
     device: str,
 ) -> list[list[int]]:
-    """The tokens of each translation, without END.
+    """Translate `sources`, and return the tokens of each translation, without END.
 
     The network computes in evaluation mode and float32; `temperature` divides the
     logits.
@@ -187,15 +187,15 @@ def beam_search(
     temperature: float = 1.0,
     length_penalty: float = 0.0,
 ) -> list[list[int]]:
-    """The best translation of each sentence, without START and END.
+    """Find the best translation of each sentence, without START and END.
 
     Sentences are translated in parallel, with the `beam` most probable prefixes of
     each. A translation's score is its log-probability divided by ((5 + length) /
     6)^length_penalty (Wu et al. 2016, in the form of Vaswani et al.), where END counts.
     After each token every prefix may end. The search for a sentence ends when no prefix
     can score more than the best finished translation. `limits` (n,) int64, on the
-    model's device, are the maximal numbers of tokens of each translation, including
-    END.
+    model's device, are the largest numbers of tokens that the translations may have,
+    including END.
     """
     translations: list[list[int]] = [[] for _ in limits]
     best = torch.full((len(limits),), -torch.inf, device=limits.device)

@@ -32,10 +32,10 @@ BINS = 15
 
 
 def bleu(translations: Sequence[str], references: Sequence[str]) -> dict[str, Any]:
-    """BLEU of a whole test set.
+    """Compute BLEU of a whole test set.
 
-    `bleu` is a fraction, `length_ratio` is the number of words divided by the
-    references' number of words, and `signature` names the settings of sacrebleu.
+    `bleu` is a fraction, `length_ratio` is the translations' number of words divided by
+    the references' number of words, and `signature` names the settings of sacrebleu.
     """
     from sacrebleu.metrics.bleu import BLEU  # An optional package.
 
@@ -106,7 +106,7 @@ def _pieces(
 
 
 def best_temperature(rows: Iterable[dict[str, Any]]) -> float:
-    """The temperature of the paper's grid with the lowest calibration error.
+    """Choose the temperature of the paper's grid with the lowest calibration error.
 
     The grid is 0.1, 0.2, ..., 10.0. `rows` come from validation data; test data raise
     LeakError. If several temperatures tie, the first of them is returned.
@@ -122,7 +122,7 @@ def best_temperature(rows: Iterable[dict[str, Any]]) -> float:
 def token_logits(
     trainer: Trainer, batches: LengthBatches
 ) -> Iterator[tuple[Tensor, Tensor]]:
-    """Logits (tokens, vocabulary) and labels of all target tokens, by batch.
+    """Yield logits (tokens, vocabulary) and labels of each batch's target tokens.
 
     A token's logits are computed from the true tokens before it.
     """
@@ -143,9 +143,9 @@ def evaluate(
     batches: Mapping[SplitName, LengthBatches],
     references: Sequence[str],
 ) -> dict[str, Any]:
-    """The calibration at each temperature, and the translated test sentences.
+    """Measure the calibration at each temperature, and translate the test sentences.
 
-    The keys are `calibration`, `translations` and `bleu`.
+    The keys of the result are `calibration`, `translations` and `bleu`.
 
     The calibration is measured at the paper's whole grid of temperatures on validation
     data, and at the translations' temperatures on test data. Raises Diverged if logits
@@ -193,12 +193,12 @@ class TokenScores(Callback):
         self._batches = batches
 
     def validation_row(self) -> dict[str, Any]:
-        """The last row of `history`; LeakError if the pairs are test data."""
+        """Return the last row of `history`; raise LeakError for test data."""
         refuse_test(self._batches.split, "scores of tokens")
         return self.history[-1]
 
     def after_epoch(self, trainer: Trainer) -> None:
-        """Add the epoch's row to `history`; Diverged if logits are not finite."""
+        """Add the epoch's row to `history`; raise Diverged if logits are not finite."""
         [row] = calibration_by_temperature(token_logits(trainer, self._batches), [1.0])
         self.history.append(
             {

@@ -1,4 +1,4 @@
-"""Sentence pairs in the training loop, in batches of similar length."""
+"""Sentence pairs for the training loop, in batches of similar length."""
 
 from __future__ import annotations
 
@@ -50,14 +50,14 @@ class Ragged:
         return self.ends.diff(prepend=self.ends.new_zeros(1))
 
     def kept(self, rows: Tensor) -> Ragged:
-        """The rows for which the mask `rows`, (n,), is true."""
+        """Keep the rows for which the mask `rows`, (n,), is true."""
         lengths = self.lengths
         return Ragged(
             self.values[rows.repeat_interleave(lengths)], lengths[rows].cumsum(0)
         )
 
     def padded(self, rows: Tensor, *, length: int | None = None) -> Tensor:
-        """The chosen `rows`, (b,), as a table (b, length) int64, padded on the right.
+        """Return `rows`, (b,), as a table (b, length) int64, padded on the right.
 
         If `length` is None, it is the length of the longest row.
         """
@@ -87,9 +87,9 @@ class SentencePairs:
         return torch.maximum(self.sources.lengths, self.targets.lengths)
 
     def up_to(self, length: int) -> SentencePairs:
-        """The pairs with at most `length` tokens on either side.
+        """Keep the pairs with at most `length` tokens on either side.
 
-        Raises InputError if there are none.
+        Raises InputError if there are no such pairs.
         """
         is_short = self.lengths <= length
         if not is_short.any():
@@ -101,9 +101,10 @@ class SentencePairs:
         return SentencePairs(sources, targets, self.split)
 
     def teacher_forced(self, rows: Tensor) -> Tensor:
-        """The network's inputs for some pairs, (b, 2, length).
+        """Make the network's inputs for the pairs in `rows`, (b, 2, length).
 
-        For each pair they are the source, and START followed by the target without END.
+        The inputs for a pair are the source, and START followed by the target without
+        END.
         """
         length = int(self.lengths[rows].max())
         sources = self.sources.padded(rows, length=length)
@@ -133,7 +134,7 @@ class LengthBatches(HostSamples):
 
     @classmethod
     def of(cls, pairs: SentencePairs, *, tokens: int, seed: int) -> LengthBatches:
-        """Batches of at most `tokens` tokens of each language, padding included.
+        """Make batches of at most `tokens` tokens of each language, padding included.
 
         A pair with more tokens forms a batch of its own. The seed orders pairs of equal
         length.
@@ -169,9 +170,9 @@ class LengthBatches(HostSamples):
             )
 
     def prepare(self, inputs: Tensor, recipe: Recipe) -> Tensor:  # noqa: ARG002
-        """The batch (pairs, 2, length) with the number in `inputs` (1,).
+        """Return the batch (pairs, 2, length) with the number in `inputs` (1,).
 
-        Its form is described in `SentencePairs.teacher_forced`.
+        `SentencePairs.teacher_forced` describes the form of a batch.
         """
         return self.pairs.teacher_forced(self.batches[int(inputs)])
 

@@ -41,7 +41,7 @@ class Vocabulary:
 
     @classmethod
     def fit(cls, part: Part, *, size: int) -> Vocabulary:
-        """The vocabulary of a training split; another split raises LeakError.
+        """Learn the vocabulary of a training split; raise LeakError for another split.
 
         The order of the sentences does not matter. `size` is the maximal vocabulary,
         including the four reserved numbers; every character gets a number, even if the
@@ -64,19 +64,19 @@ class Vocabulary:
         return int(self._tokenizer.get_vocab_size())
 
     def encode(self, sentences: Iterable[str]) -> Ragged:
-        """The numbers of each sentence's pieces, followed by END."""
+        """Encode each sentence as the numbers of its pieces, followed by END."""
         encodings = self._tokenizer.encode_batch_fast(
             list(sentences), add_special_tokens=False
         )
         return Ragged.of([[*encoding.ids, END] for encoding in encodings])
 
     def encode_part(self, part: Part) -> SentencePairs:
-        """The sentences and translations of one split, in numbers."""
+        """Encode the sentences and translations of one split."""
         sources, targets = part.for_evaluation()
         return SentencePairs(self.encode(sources), self.encode(targets), part.split)
 
     def decode(self, rows: Iterable[Iterable[int]]) -> list[str]:
-        """The text of each of `rows`, which are numbers; reserved ones are dropped."""
+        """Decode each of `rows`, which are numbers; reserved numbers are dropped."""
         plain = [[number for number in row if number >= len(_RESERVED)] for row in rows]
         texts: list[str] = self._tokenizer.decode_batch(
             plain, skip_special_tokens=False
@@ -84,7 +84,7 @@ class Vocabulary:
         return texts
 
     def to_json(self) -> str:
-        """The vocabulary in the form that `tokenizers.Tokenizer.from_str` reads.
+        """Return the vocabulary in the form that `tokenizers.Tokenizer.from_str` reads.
 
         Equal vocabularies give equal bytes.
         """
