@@ -168,7 +168,8 @@ def sandwich_interval(
             "bound of the search.",
         )
     quantile = NormalDist().inv_cdf((1 + level) / 2)
-    # This is half the width on log T, and also half the relative width on 1 / T.
+    # Half the width of the interval of log T, which is also half the relative width of
+    # the interval of 1 / T.
     half_width = quantile * math.sqrt(squared_slopes) / curvature
     if half_width >= 1:
         return temperature / (1 + half_width), math.inf

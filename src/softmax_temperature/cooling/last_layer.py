@@ -22,8 +22,9 @@ BUFFER = "cooling_temperature"
 def hold(model: nn.Module) -> None:
     """Register a temperature of 1 that divides the network's logits, in place.
 
-    It is the buffer `cooling_temperature`, in the dtype of the parameters but at least
-    float32. If the network already has this buffer, the buffer keeps its value.
+    The temperature is stored in the buffer `cooling_temperature`, in the dtype of the
+    parameters but at least float32. If the network already has this buffer, the buffer
+    keeps its value.
 
     Raises:
         ValueError: If the network is compiled or part of a compiled one, because the

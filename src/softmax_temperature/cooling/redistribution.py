@@ -51,12 +51,13 @@ def plan_redistribution(model: nn.Module) -> Redistribution:
     - Layers between two tensors of one group, such as a residual branch parallel to an
       identity, do not count; only their biases are scaled.
     - The input of a batch normalisation has power 0, because it must fit the running
-      statistics and epsilon. Its weight and bias carry the power of its output, and the
-      layer in front of it undoes the power of that layer's input.
+      statistics and epsilon. The weight and bias of the batch normalisation carry the
+      power of its output, and the layer in front of the batch normalisation undoes the
+      power of its own input.
     - An activation f that is not homogeneous (tanh, GELU, SiLU, ...) becomes
       β f(x / β), where β is the scale of its group (Definition 3.2, 3).
     - A per-sample normalisation (LayerNorm, GroupNorm, RMSNorm) would remove any scale
-      of its input if it had no epsilon. Because of the epsilon it reads x / β. Its
+      of its input if it had no epsilon. Because of the epsilon, it must read x / β. Its
       weight and bias carry the power of its output, as in a batch normalisation.
 
     Raises:

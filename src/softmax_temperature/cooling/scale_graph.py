@@ -180,8 +180,9 @@ class Layer:
         target: Group of its output.
         weight: Name of the parameter that multiplies.
         bias: Name of the parameter that is added.
-        normalises: Whether its output does not depend on the scale of its input. It is
-            then counted as part of a neighbouring layer, not as one of the paper's L.
+        normalises: Whether its output does not depend on the scale of its input. Such a
+            layer is counted as part of a neighbouring layer, not as one of the paper's
+            L.
     """
 
     source: int

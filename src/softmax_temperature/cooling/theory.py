@@ -67,9 +67,9 @@ def predicted_gradient_ratios(
     """Predict the factors by which gradients change in the scale-equivalent network.
 
     The keys are the names of the parameters. Theorem 3.7 predicts β_i / β_(i+1) for
-    weights and 1 / β_(i+1) for biases. This is the inverse of the factor by which the
-    parameter was multiplied. With `relative`, which divides each gradient by its
-    parameter, the prediction is the square of that inverse.
+    weights and 1 / β_(i+1) for biases. The predicted factor is the inverse of the
+    factor by which the parameter was multiplied. With `relative`, which divides each
+    gradient by its parameter, the predicted factor is the square of that inverse.
     """
     powers = plan_redistribution(model).parameters
     exponent = 2 if relative else 1

@@ -115,10 +115,10 @@ class TemperatureGridTrainer:
     The classifiers have no bias. Settings and errors are those of
     `train_temperature_grid`. One *problem* is one (repeat, inverse temperature) pair.
     All problems see the same batches, and the problems of a repeat start from the same
-    weights, so that comparisons are paired. They are trained in blocks of at most
-    `problems_per_block`; results do not depend on the blocks, up to rounding. Training
-    that resumes from a `state_dict` after any epoch equals uninterrupted training, bit
-    for bit on a CPU with the same number of threads.
+    weights, so that comparisons are paired. The problems are trained in blocks of at
+    most `problems_per_block`; results do not depend on the blocks, up to rounding.
+    Training that resumes from a `state_dict` after any epoch equals uninterrupted
+    training, bit for bit on a CPU with the same number of threads.
     """
 
     def __init__(
@@ -319,7 +319,7 @@ def normalise(embeddings: Tensor, *, name: str = "embeddings") -> Tensor:
 def generator(seed: int, stream: int, index: int) -> torch.Generator:
     """Return the random number generator of one repeat or epoch.
 
-    It is on the CPU, so that all devices draw the same numbers.
+    The generator is on the CPU, so that all devices draw the same numbers.
     """
     state = np.random.SeedSequence([seed, stream, index]).generate_state(1, np.uint64)
     return torch.Generator().manual_seed(int(state[0] >> np.uint64(1)))

@@ -43,7 +43,7 @@ class _Archive:
     """The remedy for every error: the form that the archive must have."""
 
     def digest(self) -> str:
-        """The sha256 of the archive; InputError if the file cannot be read."""
+        """Return the sha256 of the archive; raise InputError if it cannot be read."""
         return digest_of_user_file(self.path)
 
     def _refuse(self, what: str, line: int | None = None) -> NoReturn:

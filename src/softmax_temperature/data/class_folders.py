@@ -115,7 +115,7 @@ def _all_files(parts: Mapping[str, Files]) -> list[str]:
 
 
 def _images_left_out(folder: Path, parts: Mapping[str, Files]) -> dict[str, int]:
-    """The number of unused image files below `folder`, by the reason.
+    """Count the unused image files below `folder`, by the reason for leaving them out.
 
     Hidden files and folders do not count.
     """

@@ -279,8 +279,8 @@ def _cifar10_c(members: Iterable[Member], target: Path) -> Counter[str]:
 def _imagenet64(members: Iterable[Member], target: Path) -> Counter[str]:
     """Write ImageNet at 64 × 64, from train_data_batch_1 to 10 and val_data.
 
-    These files are pickled or npz. The images are first written to a temporary file,
-    because they take 15 GB.
+    These files are pickles or npz archives. The images are first written to a temporary
+    file, because they take 15 GB.
     """
     counts: Counter[str] = Counter()
     labels: dict[str, list[NDArray[np.int64]]] = {"train": [], "test": []}

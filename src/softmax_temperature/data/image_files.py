@@ -229,7 +229,7 @@ def digest_of_files(root: Path, files: Sequence[str]) -> str:
 
 
 def digest_of_user_file(path: Path) -> str:
-    """The sha256 of the user's file `path`; InputError if it cannot be read."""
+    """Return the sha256 of the user's file `path`; raise InputError if that fails."""
     try:
         return digest_of_file(path)
     except OSError as error:

@@ -196,8 +196,8 @@ def course(
         settings: Settings of the integrator.
         times: Rescaled times to record, ascending.
         kernel_times: The times among `times` at which the kernel is measured.
-        linearised: Tempered logits of the linearised flow by time. If given, the
-            gradient flow is integrated, otherwise the linearised flow.
+        linearised: Tempered logits of the linearised flow by time. If `linearised` is
+            given, the gradient flow is integrated; if it is None, the linearised flow.
 
     Returns:
         The course and the tempered logits Z by time. The course holds `ending`,

@@ -33,9 +33,9 @@ class CorrelatedPair(nn.Module):
     logits.
 
     The frozen network holds buffers instead of parameters: they are saved with the
-    pair, and no optimizer sees them. It stays in evaluation mode, so dropout acts on
-    the trained network only; batch normalisation follows the mode of the pair in both
-    networks.
+    pair, and no optimizer sees them. The frozen network stays in evaluation mode, so
+    dropout acts on the trained network only; batch normalisation follows the mode of
+    the pair in both networks.
 
     Args:
         network: Computes `classifier(features(inputs))`.

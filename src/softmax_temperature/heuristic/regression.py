@@ -56,8 +56,7 @@ Method: TypeAlias = Literal["least_squares", "ridge"]
 def lower_bound_from_classes(n_classes: Any) -> Any:
     """Smallest inverse temperature at which the loss can fall to EPSILON.
 
-    This is the bound of section 2 for ideally placed embeddings, or 1 if that is
-    larger.
+    The value is the bound of section 2 for ideally placed embeddings, but at least 1.
     """
     bound = 0.5 * np.log((n_classes - 1) / math.expm1(EPSILON))
     return np.maximum(bound, 1.0)
@@ -88,10 +87,10 @@ class Heuristic:
 
     The interval is a hierarchical jackknife after Lee, Barber and Willett 2023 (arXiv
     2306.06342). It is centred on the final model, so their bound on misses does not
-    hold. It extends by `margin` to both sides of the prediction. The margin is the 0.9
-    quantile of the errors on left-out data sets, where all data sets have equal weight
-    and one additional data set counts as an infinite error. With fewer than 9 data sets
-    the interval is the searched range.
+    hold. The interval extends by `margin` to both sides of the prediction. The margin
+    is the 0.9 quantile of the errors on left-out data sets, where all data sets have
+    equal weight and one additional data set counts as an infinite error. With fewer
+    than 9 data sets the interval is the searched range.
     """
 
     statistics: tuple[str, ...]

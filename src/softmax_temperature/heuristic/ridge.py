@@ -345,7 +345,7 @@ class Study:
 
     @classmethod
     def of(cls, pairs: pd.DataFrame, accuracies: pd.DataFrame) -> Study:
-        """Build the arrays; ValueError if `pairs` has fewer than three data sets.
+        """Build the arrays; raise ValueError if `pairs` has fewer than three data sets.
 
         Arguments are those of `fit_ridge`.
         """

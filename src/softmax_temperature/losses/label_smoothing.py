@@ -51,8 +51,8 @@ def label_smoothing_loss(
 def smoothed_terms(logits: Tensor, targets: Tensor, smoothing: float) -> Tensor:
     """Return each class's term of the loss, (n, classes), from unsmoothed `targets`."""
     unmasked = ~torch.isneginf(logits)
-    # Clamp at 1 for rows with a single unmasked class. Its log p is 0, so the target
-    # does not matter.
+    # Clamp at 1 for rows with a single unmasked class. The log p of that class is 0, so
+    # the target does not matter.
     others = (unmasked.sum(dim=1, keepdim=True) - 1).clamp(min=1)
     smoothed = (1 - smoothing) * targets + smoothing * (1 - targets) / others
     return soft_cross_entropy_terms(logits, smoothed)

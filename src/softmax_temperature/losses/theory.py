@@ -22,7 +22,7 @@ def gradient_ratio(true_probs: Tensor, gamma: float | Tensor) -> Tensor:
     """Ratio g(p, gamma) of the gradients of focal loss and cross-entropy.
 
     Proposition 1 of the focal paper: g = (1 - p)^gamma - gamma p (1 - p)^(gamma - 1)
-    log p. It is computed as (1 - p)^gamma (1 + gamma r), with r = -p log p / (1 - p),
+    log p. g is computed as (1 - p)^gamma (1 + gamma r), with r = -p log p / (1 - p),
     which needs no epsilon.
 
     Args:

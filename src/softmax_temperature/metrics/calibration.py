@@ -136,7 +136,7 @@ def classwise_calibration_error(
 def noise_floor(probs: Tensor, *, bins: int = 15, seed: int = 0) -> Tensor:
     """Mean ECE that a perfectly calibrated model shows on n samples (source: ours).
 
-    It is the mean over 500 simulations in which each prediction is correct with
+    The floor is the mean over 500 simulations in which each prediction is correct with
     probability equal to its confidence; the draws are the same on every device. An ECE
     near this value is not evidence of miscalibration.
 

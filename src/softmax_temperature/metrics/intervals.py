@@ -5,10 +5,10 @@ accuracy minus the mean confidence, times the bin's share of the samples. Noise
 increases an absolute value on average, so the plain error of a sample is biased
 upwards. The bias lies between zero and the error that a calibrated model would show on
 the same number of samples. The bootstrap underestimates the bias: near perfect
-calibration, bootstrap intervals cover the true value only half of the time. Here the
-normal interval around the plain error is widened, in closed form, by the biases that
-are consistent with the sample.
-`docs/calibration_intervals.md` compares the coverage of this interval with others.
+calibration, bootstrap intervals cover the true value only half of the time. We widen
+the normal interval around the plain error, in closed form, by the biases that are
+consistent with the sample. `docs/calibration_intervals.md` compares the coverage of
+this interval with others.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The check for probabilities that were passed as logits.
 
-It is used wherever users pass logits. It judges a table by the share of rows that look
-like probabilities, so that a few odd rows do not hide the rest. It refuses a table only
-for a pattern that logits do not show by chance.
+The check is used wherever users pass logits. It judges a table by the share of rows
+that look like probabilities, so that a few odd rows do not hide the rest. It refuses a
+table only for a pattern that logits do not show by chance.
 """
 
 import torch

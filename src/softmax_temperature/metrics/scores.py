@@ -94,7 +94,7 @@ def label_ranks(logits: Tensor, labels: Tensor) -> Tensor:
 def confusion_matrix(
     predictions: Tensor, labels: Tensor, *, classes: int, void: int | None = None
 ) -> Tensor:
-    """Number of pixels by true class (rows) and predicted class (columns).
+    """Count the pixels by true class (rows) and predicted class (columns).
 
     The matrices of several batches may be added.
 

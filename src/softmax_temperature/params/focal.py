@@ -291,8 +291,8 @@ class Focal(Section):
     def recipe_of(self, task: str, arm: str) -> Recipe:
         """The recipe with which `arm` is trained on `task`.
 
-        It is the section's recipe, changed first by the task, then by the arm, and last
-        by the task's changes to this arm.
+        The recipe is the section's, changed first by the task, then by the arm, and
+        last by the task's changes to this arm.
         """
         return self.recipe.changed(
             self.arm_of(task, arm).recipe, by=f"tasks.{task} with arms.{arm}"

@@ -265,7 +265,7 @@ class TemperatureCheck(EvaluationSettings):
     def confirmations(self) -> list[Confirmation]:
         """Every confirmation run, in the order of the parameters.
 
-        Their seeds differ from the seeds of the runs that choose the learning rate.
+        Confirmation runs have other seeds than the runs that choose the learning rate.
         """
         return [
             Confirmation(name, inverse_temperature, start, self.seeds_of(name) + seed)

@@ -200,7 +200,7 @@ class Artifact:
         return load_file(self.path(name))
 
     def problems(self) -> list[str]:
-        """One line for each file that is missing, damaged or not listed."""
+        """Describe in one line each file that is missing, damaged or not listed."""
         paths = set()
         for path in self.folder.rglob("*"):
             if path.is_file() and path.suffix != DAMAGED:

@@ -211,7 +211,7 @@ def work_folder(stage: str, cell: str, fingerprint: str) -> Path:
 
 
 def published_result(stage: str, cell: str, fingerprint: str) -> Path | None:
-    """The folder below `data/<stage>` with the cell's result, as `dvc pull` leaves it.
+    """Find the folder with the cell's result below `data/<stage>`, where DVC puts it.
 
     None if the result is missing or damaged, or has another fingerprint.
     """

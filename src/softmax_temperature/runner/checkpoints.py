@@ -1,8 +1,8 @@
 """Checkpoints: the state of unfinished work in a file that is complete or absent.
 
 The file holds a sha256, followed by the bytes that it covers, which are the output of
-`torch.save`. It is loaded with `weights_only=True`, which admits tensors, numbers,
-text, lists and dicts, but never runs code.
+`torch.save`. The file is loaded with `weights_only=True`, which admits tensors,
+numbers, text, lists and dicts, but never runs code.
 """
 
 import hashlib

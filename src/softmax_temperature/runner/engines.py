@@ -32,7 +32,7 @@ _KILLED = (
 
 
 Task = TypeVar("Task")
-Work = Callable[[Task], str | None]  # It returns None, or one line about the failure.
+Work = Callable[[Task], str | None]  # Returns None, or one line about the failure.
 Submit = Callable[[Task, float | None], "Future[str | None]"]
 
 

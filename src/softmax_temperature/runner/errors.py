@@ -129,8 +129,8 @@ def disk_faults(path: Path | None = None) -> Iterator[None]:
 def is_out_of_memory(error: Exception) -> bool:
     """Whether `error` means that memory ran out.
 
-    This is decided from the message, because cuBLAS and cuDNN report a failed
-    allocation as a plain RuntimeError.
+    The message decides, because cuBLAS and cuDNN report a failed allocation as a plain
+    RuntimeError.
     """
     words = any(text in str(error) for text in _OUT_OF_MEMORY)
     return words or isinstance(error, MemoryError)

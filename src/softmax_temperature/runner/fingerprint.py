@@ -1,11 +1,11 @@
 """The digest of the code that a cell runs.
 
-It covers the module of the cell's function, the modules that it imports, directly or
-indirectly, and the versions of the libraries that these modules import. Comments,
-docstrings and descriptions of attributes do not count, so that a better explanation
-does not make results stale. Modules that run cells, validate parameters or report
-results do not count either (see `EXCLUDED`), nor does the registry of stages: a new
-stage does not make another stage's cells stale.
+The digest covers the module of the cell's function, the modules that it imports,
+directly or indirectly, and the versions of the libraries that these modules import.
+Comments, docstrings and descriptions of attributes do not count, so that a better
+explanation does not make results stale. Modules that run cells, validate parameters or
+report results do not count either (see `EXCLUDED`), nor does the registry of stages: a
+new stage does not make another stage's cells stale.
 """
 
 import ast

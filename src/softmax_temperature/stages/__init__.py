@@ -219,7 +219,7 @@ def stage(declare: Callable[[Params], Iterable[Cell]]) -> Stage:
 
 
 def stages_of(program: str) -> list[Stage]:
-    """The stages that `program` runs; none if its work does not consist of cells.
+    """Load the stages that `program` runs; none if its work does not consist of cells.
 
     Their modules are imported in this function, because each module needs other
     libraries, and a program should need only its own.

@@ -94,7 +94,10 @@ def _evaluate(job: Job, *, bootstrap: int, resampling_seed: int, select: str) ->
 
 
 def _logits(training: Artifact, file: str) -> Sets:
-    """The logits in `file` by set, float64; empty if the run diverged or lacks it."""
+    """Read the logits in `file` by set, in float64.
+
+    No sets are returned if the run diverged or did not write the file.
+    """
     if training.json("record.json")["diverged"]:
         return {}
     if file == LAST_LOGITS and file not in training.files:

@@ -1,6 +1,6 @@
 """A logistic regression with two weights on four Gaussian clusters.
 
-It is trained by gradient descent (focal paper, appendix C). Points have shape
+The model is trained by gradient descent (focal paper, appendix C). Points have shape
 (n, features), labels (n,) are 0 or 1, weights have shape (features,).
 """
 

@@ -121,7 +121,7 @@ class EmbeddingSteps:
 
 
 def embedding_of(network: nn.Module) -> nn.Embedding:
-    """The word embedding of `network`; ValueError if the network reads no words."""
+    """Return the word embedding of `network`; raise ValueError if it reads no words."""
     embedding = getattr(network, "embedding", None)
     if not isinstance(embedding, nn.Embedding):
         raise ValueError(  # noqa: TRY004
