@@ -34,9 +34,10 @@ read the paper.
   spelling.
 
 feats_corr, feats_cos_sim, avg_kurtosis and avg_normality leave out each dimension whose
-range is within round-off or at most 1e-19. If no dimension varies they are 0, 0, 0 and
-1, and all pca shares are 0. If only one dimension varies, feats_corr and feats_cos_sim
-are 0. A class of one sample has no spread, and its sample has silhouette 0.
+range is within round-off or at most 1e-19. If no dimension varies, these four are 0, 0,
+0 and 1, and all pca shares are 0. If only one dimension varies, feats_corr and
+feats_cos_sim are 0. A class of one sample has no spread, and its sample has silhouette
+0.
 """
 
 from collections.abc import Iterator

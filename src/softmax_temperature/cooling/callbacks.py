@@ -97,8 +97,8 @@ def _cool(
     **options: Any,
 ) -> None:
     """Compute all predictions in evaluation mode, then pass them to `cooling.cool`."""
-    # Record the mode of each module to restore it later: some may be frozen in
-    # evaluation mode.
+    # Record the mode of each module to restore it later, because some modules may be
+    # frozen in evaluation mode.
     modes = [(module, module.training) for module in model.modules()]
     model.eval()
     with torch.no_grad():

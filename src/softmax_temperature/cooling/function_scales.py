@@ -1,9 +1,9 @@
 """Activations and normalisations that store the scale of their input.
 
 Definition 3.2 (3) of the cooling paper replaces an activation f, whose input is
-multiplied by β, by β f(x / β). For ReLU this is ReLU again; for tanh and GELU it is
-not. A tanh or GELU module therefore holds β in a buffer `cooling_scale`, divides its
-input by β, and multiplies its output by β.
+multiplied by β, by β f(x / β). For ReLU, β f(x / β) is ReLU again; for tanh and GELU it
+is another function. A tanh or GELU module therefore holds β in a buffer
+`cooling_scale`, divides its input by β, and multiplies its output by β.
 
 Layer normalisation removes the factor β from its input, but its epsilon then counts 1 /
 β² times as much. A layer normalisation therefore also divides its input by β. It does
@@ -67,8 +67,8 @@ def hold_scales(model: nn.Module, paths: Iterable[str]) -> None:
         if BUFFER in dict(module.named_buffers(recurse=False)):
             continue
         module.register_buffer(BUFFER, scalar_buffer(model))
-        # The hooks are plain functions that receive the module, so that a copy reads
-        # its own buffer.
+        # The hooks are plain functions that receive the module, so that a copy of the
+        # module reads its own buffer.
         module.register_forward_pre_hook(unscale_input)
         if type(module) in RESCALED_FUNCTIONS:
             module.register_forward_hook(multiply_output)
@@ -78,7 +78,8 @@ def hold_scales(model: nn.Module, paths: Iterable[str]) -> None:
 def multiply_scales(model: nn.Module, factors: Mapping[str, float]) -> None:
     """Multiply the scales of the modules at the given paths.
 
-    The scales change in place, so that compiled and captured networks use the new ones.
+    The scales change in place, so that compiled and captured networks use the new
+    scales.
     """
     for path, factor in factors.items():
         model.get_submodule(path).get_buffer(BUFFER).mul_(factor)

@@ -70,7 +70,7 @@ def _compiled_whole(model: nn.Module) -> str | None:
         return None  # No network is compiled.
     if not _compiled_networks_around(model):
         return None
-    gc.collect()  # A compiled network may have been deleted since.
+    gc.collect()  # Compiled networks that were deleted may still be listed.
     wholes = _compiled_networks_around(model)
     return type(getattr(wholes[0], "_orig_mod", wholes[0])).__name__ if wholes else None
 
@@ -107,7 +107,7 @@ def set_last_layer_temperature(model: nn.Module, temperature: float) -> None:
 
 
 def divide(module: nn.Module, _images: object, logits: Any) -> Tensor:
-    """Return logits / temperature; the forward hook of a network with a temperature."""
+    """Return logits / temperature, as the forward hook of a network that holds one."""
     check_one_tensor(logits, "model", "cooled")
     cooled: Tensor = logits / module.get_buffer(BUFFER)
     return cooled

@@ -57,7 +57,7 @@ class Cooling:
     `state_dict()`. All state lives in the network. To resume, build the network, create
     this object (before `torch.compile`), and load the state. Each call of `cool` fits
     the temperature T of the network *in front of the buffer* anew and, with the default
-    `refit`, divides the logits there by T^factor.
+    `refit`, divides the logits in front of the buffer by T^factor.
 
     - "last_layer" changes only the buffer (Definition 3.1).
     - "distributed" spreads each correction over the layers and leaves the buffer at 1
@@ -104,9 +104,10 @@ class Cooling:
     """
 
     # Deviation: by default the factor acts on the whole temperature ("whole"), which is
-    # closer to the wording. Algorithm 3.1, lines 1 and 12 ("Temperature minimising
-    # cross entropy" and "update using new"), leaves open whether it acts only on the
-    # correction ("increment"). The two agree at factor 1, and in "distributed" mode.
+    # closer to the paper's wording. Algorithm 3.1, lines 1 and 12 ("Temperature
+    # minimising cross entropy" and "update using new"), leaves open whether it acts
+    # only on the correction ("increment"). The two agree at factor 1, and in
+    # "distributed" mode.
 
     def __init__(
         self,
@@ -183,7 +184,7 @@ class Cooling:
 
         Raises:
             ValueError: If an argument is malformed, or no float can hold the new
-                temperature; nothing has changed then.
+                temperature. The network is then unchanged.
         """
         check_policy(optimizer, policy)
         present = self.temperature

@@ -40,8 +40,8 @@ def rescale_optimizer_state(
         policy: "keep" or "rescale".
 
     Raises:
-        ValueError: If `policy` is unknown, or "rescale" does not support the optimizer;
-            nothing has changed then.
+        ValueError: If `policy` is unknown, or "rescale" does not support the optimizer.
+            The state is then unchanged.
     """
     # Deviation: by default ("keep") the state does not change, as in an optimizer that
     # knows nothing of the rescaling; "rescale" exists for comparison. The paper does

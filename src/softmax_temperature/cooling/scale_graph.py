@@ -176,13 +176,13 @@ class Layer:
     """A layer whose parameters can change the scale between two tensors.
 
     Attributes:
-        source: Group of its input.
-        target: Group of its output.
-        weight: Name of the parameter that multiplies.
+        source: Group of the layer's input.
+        target: Group of the layer's output.
+        weight: Name of the parameter that multiplies the input.
         bias: Name of the parameter that is added.
-        normalises: Whether its output does not depend on the scale of its input. Such a
-            layer is counted as part of a neighbouring layer, not as one of the paper's
-            L.
+        normalises: Whether the layer's output does not depend on the scale of its
+            input. Such a layer is counted as part of a neighbouring layer, not as one
+            of the paper's L.
     """
 
     source: int
@@ -552,7 +552,7 @@ def _has_running_statistics(module: nn.Module) -> bool:
 
 
 def _is_norm_with_activation(module: nn.Module) -> bool:
-    """Whether `module` is timm's norm, by its name, because timm may be missing."""
+    """Whether `module` has the class name of timm's norm; timm may not be installed."""
     kind = type(module)
     return f"{kind.__module__}.{kind.__name__}" == _NORM_WITH_ACTIVATION
 
@@ -560,7 +560,7 @@ def _is_norm_with_activation(module: nn.Module) -> bool:
 def _operation_name(target: Callable[..., object] | str) -> str | None:
     """Name of a method, or of a function of torch or of Python's operators.
 
-    None for any other function.
+    Returns None for any other function.
     """
     if isinstance(target, str):
         return target

@@ -32,7 +32,7 @@ IMAGES = 16
 
 
 def scale_equivalent(model: nn.Module, temperature: float) -> nn.Module:
-    """Return a copy whose layers divide by `temperature` and whose output undoes this.
+    """Return a copy that divides by `temperature` inside and multiplies at its output.
 
     Definition 3.6: both networks compute the same function. The paper's β_i are
     T^-(power of layer i), and 1 for the logits.
@@ -187,11 +187,12 @@ def theory_checks(
 def statements(
     network: nn.Module, images: Tensor, labels: Tensor, temperature: float
 ) -> Iterator[tuple[str, float, float, float]]:
-    """Yield each statement, its predicted and measured value, and largest difference.
+    """Yield each statement with its predicted value, measured value and difference.
 
-    Proposition 3.5 compares norms of the whole gradient when the last layer has
-    `temperature`. The other statements compare geometric means, over modules or
-    parameters, of the ratio of the scale-equivalent network to this one.
+    The difference is the largest relative one. For Proposition 3.5, norms of the whole
+    gradient are compared at the network's own temperature. The other statements compare
+    geometric means, over modules or parameters, of the ratio of the scale-equivalent
+    network to this one.
     """
     twin = scale_equivalent(network, temperature)
     output_ratios = predicted_output_ratios(network, temperature)

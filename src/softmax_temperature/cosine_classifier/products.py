@@ -37,7 +37,7 @@ def _onednn_operator(name: str) -> Callable[..., Any]:
 class Buffers(threading.local):
     """Named scratch tensors of one device and dtype, separate for each thread.
 
-    Memory is reused, because new memory costs page faults.
+    Memory is reused, because the first use of new memory causes page faults.
     """
 
     def __init__(self, dtype: torch.dtype, device: torch.device) -> None:
@@ -171,8 +171,8 @@ class Workers:
             weights: Shape (problems, classes, dim).
             batch: Samples per batch.
             scores: Dtype of the scores.
-            problems_per_block: The largest length of a slice; None derives it from
-                memory.
+            problems_per_block: The largest length of a slice; None derives it from the
+                available memory.
         """
         problems = len(weights)
         if problems_per_block is None:

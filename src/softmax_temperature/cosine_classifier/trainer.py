@@ -80,7 +80,7 @@ def train_temperature_grid(
 
     Raises:
         ValueError: If an argument is out of range or a split is malformed; the message
-            names it.
+            names the argument or the split.
     """
     # Deviation: learning rate and momentum are arguments, and there is no weight decay;
     # the paper states none of the three. Weight decay would shorten the weights, on

@@ -53,7 +53,7 @@ class _Archive:
         raise InputError(what, where=where, remedy=self.form)
 
     def _check_text(self, text: str, name: str, line: int | None = None) -> None:
-        """Refuse `text` if UTF-8 cannot encode it, although JSON and NumPy hold it."""
+        """Refuse `text` if UTF-8 cannot encode it; JSON and NumPy may still hold it."""
         try:
             text.encode()
         except UnicodeEncodeError as error:
@@ -62,7 +62,7 @@ class _Archive:
 
 
 class NpzArchive(_Archive):
-    """Images in `NAME.npz`: x_train, y_train, x_test, y_test, optional class_names."""
+    """Images in `NAME.npz`: x_train, y_train, x_test, y_test, and maybe class_names."""
 
     form = (
         "Save it with numpy.savez: x_train and x_test uint8 of shape (n, height, "
@@ -177,7 +177,7 @@ class _Row(NamedTuple):
 
 
 class JsonlArchive(_Archive):
-    """Texts in `NAME.jsonl`, or parse trees if its first line holds one.
+    """Texts in `NAME.jsonl`, or parse trees if the first line holds a tree.
 
     Empty texts and neutral sentences (focal paper, section 5) are left out.
     """

@@ -65,7 +65,7 @@ _COMMON_FONTS = (
     "DejaVuSerif-Bold.ttf",
     "DejaVuSerif-Italic.ttf",
 )
-# A character is also drawn in these fonts if they have it.
+# A character is also drawn in each of these fonts that contains it.
 _OTHER_FONTS = (
     "DejaVuSansMono.ttf",
     "DejaVuSansMono-Bold.ttf",
@@ -334,7 +334,7 @@ def _bitmap(character: str, font: str) -> Image.Image:
 def _distorted(
     face: Image.Image, matrix: NDArray[np.int64], shift: NDArray[np.int64]
 ) -> Pixels:
-    """Apply an affine map about the centre of `face`, and halve it to (32, 32)."""
+    """Apply an affine map about the centre of `face`, and halve its size to 32×32."""
     a, b, d, e = matrix / _UNIT
     centre = _CANVAS / 2
     x, y = centre + shift

@@ -125,7 +125,8 @@ def _store_list(
     def inspect(file: str) -> tuple[str, tuple[int, int, int]]:
         return inspect_image(root / file, size_limit=size_limit)
 
-    # Decode in threads, because Pillow releases the interpreter's lock meanwhile.
+    # Decode in threads, because Pillow releases the interpreter's lock while it
+    # decodes.
     with ThreadPoolExecutor() as pool:
         inspected = list(pool.map(inspect, files))
     lines = [

@@ -46,7 +46,7 @@ _LAYOUT = (
     "{folder}."
 )
 _SIDE_MULTIPLE = 16
-"""The U-Net halves height and width four times, so both are multiples of this."""
+"""The U-Net halves height and width four times, so both must be multiples of this."""
 
 
 class Form(NamedTuple):
@@ -230,7 +230,8 @@ def _read(pairs: Sequence[_FilePair], form: Form) -> tuple[Pixels, Pixels]:
     def read_pair(pair: _FilePair) -> tuple[Pixels, Pixels]:
         return _read_pair(pair, form)
 
-    # Decode in threads, because Pillow releases the interpreter's lock meanwhile.
+    # Decode in threads, because Pillow releases the interpreter's lock while it
+    # decodes.
     with ThreadPoolExecutor() as pool:
         images, labels = zip(*pool.map(read_pair, pairs), strict=True)
     height, width = labels[0].shape

@@ -79,8 +79,8 @@ def source_digest(name: str, *, root: Path) -> str | None:
 def require_dataset(name: str, *, root: Path) -> None:
     """Raise MissingInput unless a data set exists.
 
-    The error is a NotDownloadedError if torchvision can download the data set. Files
-    are searched for but not read.
+    The error is a NotDownloadedError if torchvision can download the data set. The
+    function looks for files but does not read them.
 
     Raises:
         InputError: If the name cannot be a file name.
@@ -96,7 +96,7 @@ def find_dataset(name: str, *, root: Path, download: bool, seed: int) -> RawData
     """Find a data set, or let torchvision download it.
 
     Args:
-        name: Its name.
+        name: The name of the data set.
         root: The folder with the user's data, data.root.
         download: Whether torchvision may download it.
         seed: The seed of glyphs and phrases.

@@ -48,7 +48,7 @@ _BRACKETS = {
 # that occurs only in validation or test sentences is unknown even if the file has a
 # vector for it, and a training word that the file lacks starts at 0. The focal paper
 # does not say which words have vectors. In the released code all words of the three
-# parts have one, in their original case, and a word that the file lacks starts at
+# parts have a vector, in their original case, and a word that the file lacks starts at
 # random.
 
 

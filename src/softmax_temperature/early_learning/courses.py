@@ -147,8 +147,8 @@ class Start:
     def drift_rate(self) -> float:
         """Initial rate of kernel change per unit of rescaled time, at β = 1.
 
-        The parameters start along (1/β) Jᵀ residual(Z_0), so ||dΘ/ds||_F / ||Θ_0||_F
-        is this number divided by β.
+        The parameters start along (1/β) Jᵀ residual(Z_0), so ||dΘ/ds||_F / ||Θ_0||_F is
+        the returned rate divided by β.
         """
         start = self.network.start
         sketch = self.problem.sketch

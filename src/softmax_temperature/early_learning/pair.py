@@ -42,7 +42,7 @@ class CorrelatedPair(nn.Module):
         independent_draw: The same network with independently drawn parameters, which
             are only read.
         correlation: c in `frozen_parameters`, in [0, 1].
-        share: s.
+        share: The factor s.
     """
 
     def __init__(

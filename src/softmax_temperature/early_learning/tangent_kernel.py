@@ -167,8 +167,8 @@ class KernelSketch:
 
     For standard normal probes, the mean of ||A g||² over the probes is an unbiased
     estimate of the squared Frobenius norm of any symmetric A: Θ, or a difference of two
-    kernels. The spread over at least two probes gives its standard error. Without
-    probes, the whole kernel of (n * classes)² numbers is computed.
+    kernels. The spread over at least two probes gives the standard error of that
+    estimate. Without probes, the whole kernel of (n * classes)² numbers is computed.
 
     Args:
         network: The network and its samples.

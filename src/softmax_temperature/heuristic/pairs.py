@@ -76,8 +76,8 @@ def identified(
 def is_trained(rows: pd.DataFrame) -> pd.Series[bool]:
     """Whether the backbone of each row is trained, according to the column `weights`.
 
-    The paper has no untrained backbone, so no claim uses one. Without the column, all
-    backbones count as trained.
+    The paper has no untrained backbone, so no claim uses one. If the column is missing,
+    all backbones count as trained.
     """
     if "weights" not in rows:
         return pd.Series(True, index=rows.index)
@@ -180,7 +180,7 @@ UNDEFINED_CORRELATION = Correlation(r=0.0, p=1.0, low=-1.0, high=1.0)
 def pearson(first: Floats, second: Floats) -> Correlation | None:
     """The Pearson correlation of `first` and `second`, arrays of shape (n,).
 
-    None if there are fewer than three points, or one of the arrays is constant.
+    Returns None if there are fewer than three points, or one of the arrays is constant.
     """
     if len(first) < 3 or is_constant(first) or is_constant(second):
         return None

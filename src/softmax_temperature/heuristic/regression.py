@@ -206,7 +206,7 @@ def leave_one_dataset_out(
     """Predict the pairs of each data set from all other data sets.
 
     Section 4.3, Table 1. A fold is one data set with all its backbones; statistics are
-    chosen, standardised and weighted without it.
+    chosen, standardised and weighted without that data set.
 
     Args:
         pairs: Pairs as defined in the package's docstring.
@@ -354,7 +354,7 @@ def _fold_row(
 
 
 def _margin(errors: Floats, datasets: pd.Series[str]) -> float:
-    """The LEVEL quantile of the weighted errors; infinite with too few data sets."""
+    """The LEVEL quantile of the weighted errors; infinite for too few data sets."""
     pairs_of_dataset = datasets.map(datasets.value_counts()).to_numpy(dtype=np.float64)
     weights = 1 / (pairs_of_dataset * (datasets.nunique() + 1))
     order = np.argsort(errors, kind="stable")

@@ -109,7 +109,7 @@ class Lost(BaseModel):
 
 
 class RidgeHeuristic(BaseModel):
-    """A fitted heuristic; plain numbers, saved as JSON.
+    """A fitted heuristic, which consists of plain numbers and is saved as JSON.
 
     Attributes:
         format: Identifies the file format.
@@ -223,8 +223,8 @@ def score_rules(pairs: pd.DataFrame, accuracies: pd.DataFrame) -> pd.DataFrame:
         choices[HEURISTIC][test] = predicted(regression, study.statistics[test])
         choices[CONSTANT][test] = study.best_constant(train)
         choices[MEDIAN][test] = np.median(optima[train])
-    # Attention divides products by sqrt(dim). For vectors of length sqrt(dim) this
-    # multiplies their cosine by sqrt(dim).
+    # Attention divides products by sqrt(dim). For vectors of length sqrt(dim), the
+    # quotient is their cosine times sqrt(dim).
     choices[SQUARE_ROOT] = np.sqrt(floats(pairs, "dim"))
     if "inverse_temperature_validation" in pairs:
         choices[VALIDATION] = floats(pairs, "inverse_temperature_validation")

@@ -128,7 +128,7 @@ def _left_out(table: pd.DataFrame, clear: pd.DataFrame, selected: int) -> LeftOu
     subsets = {ALL_PAIRS: table, "identified pairs": table}
     if _is_usable_subset(clear, table):
         subsets["identified pairs"] = clear
-    # The paper has no untrained backbone, so also show the trained ones alone.
+    # The paper has no untrained backbone, so also show the trained backbones alone.
     if _is_usable_subset(trained, table):
         subsets["trained backbones"] = trained
     rows: dict[str, str | int] = {

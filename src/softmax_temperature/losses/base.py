@@ -235,7 +235,7 @@ def widened(tensor: Tensor) -> Tensor:
 
 
 def reduced(losses: Tensor, reduction: str) -> Tensor:
-    """Return the mean, the sum or all of the samples' losses, shape (n,)."""
+    """Reduce the samples' losses, shape (n,), to their mean or sum, or return them."""
     check_reduction(reduction)
     if reduction == "none":
         return losses

@@ -33,8 +33,8 @@ def brier_loss(logits: Tensor, labels: Tensor, *, reduction: str = "mean") -> Te
 def squared_distances(logits: Tensor, targets: Tensor) -> Tensor:
     """Squared distance from each sample's probabilities to its targets, (n,)."""
     log_probs, log_complements = log_probs_and_complements(logits)
-    # For a target above 0.5, subtract the complements, because near 1 their difference
-    # is more precise.
+    # For a target above 0.5, subtract the complements, because near 1 the difference
+    # between complements is more precise.
     differences = torch.where(
         targets > 0.5,
         (1 - targets) - log_complements.exp(),

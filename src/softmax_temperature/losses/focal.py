@@ -39,7 +39,7 @@ def focal_loss(
     """
     # Deviation: by default we take the mean over samples; the paper defines the loss of
     # one sample. The released code sums over the batch by default, which multiplies the
-    # gradient by the batch size; "sum" gives this objective.
+    # gradient by the batch size; our reduction "sum" does the same.
     check_batch(logits, labels)
     check_gamma(gamma)
     wide = widened(logits)
@@ -91,8 +91,8 @@ class FocalLoss(SampleLoss):
         reduction: "mean", "sum", or "none".
 
     Raises:
-        ValueError: If an argument is out of range; when called, if a shape or value of
-            the batch is wrong (values are checked on the CPU only).
+        ValueError: If an argument is out of range or, when the loss is called, a shape
+            or value of the batch is wrong. Values are checked on the CPU only.
 
     Examples:
         >>> logits = torch.tensor([[2.0, 0.0], [0.0, 1.0]])

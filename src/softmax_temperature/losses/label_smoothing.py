@@ -131,5 +131,5 @@ class LabelSmoothingLoss(SampleLoss):
 
 
 def _may_be_masked(logits: Tensor) -> bool:
-    """Whether a logit may be -inf: always True on a GPU, where reading would stall."""
+    """Whether a logit may be -inf; True on a GPU, because reading would stall it."""
     return not may_be_read(logits) or bool(torch.isneginf(logits).any())

@@ -22,7 +22,7 @@ def scheduled_gamma(
     gammas: Sequence[float] = (5.0, 3.0, 1.0),
     milestones: Sequence[int] = (100, 250),
 ) -> float:
-    """Return the gamma of an epoch; it changes at every milestone (appendix F).
+    """Return the gamma of an epoch; gamma changes at every milestone (appendix F).
 
     The defaults are the focal paper's FLSc-531 over 350 epochs.
 

@@ -14,8 +14,8 @@ from softmax_temperature.metrics.checks import check_count, check_labels, check_
 # Number of elements of the largest float64 temporary. Such a temporary takes 16 MiB,
 # which the allocator can reuse.
 CHUNK = 2**21
-# Number of simulations for the noise floor. With this many, the floor's standard error
-# is 1 % of the floor.
+# Number of simulations for the noise floor. With 500 simulations, the floor's standard
+# error is 1 % of the floor.
 NOISE_DRAWS = 500
 
 
@@ -100,7 +100,7 @@ def adaptive_calibration_error(
 
     Bin sizes differ by at most one: the n % bins bins of lowest confidence hold one
     sample more. All samples are used. If samples of equal confidence lie at an edge,
-    the correct and the wrong samples are split between both bins in the same
+    the correct and the wrong samples are split between the two bins in the same
     proportion. Arguments, return value and errors are those of
     `expected_calibration_error`.
     """

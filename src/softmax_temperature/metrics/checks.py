@@ -311,7 +311,7 @@ def check_at_least_zero(value: float, name: str) -> None:
 def is_number_between(value: Any, low: float, high: float) -> bool:
     """Whether `value` is a single number in [low, high).
 
-    Text, lists, longer tensors and truth values do not count as numbers.
+    Text, lists, tensors with several entries and truth values do not count as numbers.
     """
     if is_truth_value(value):
         return False

@@ -48,11 +48,11 @@ class BinnedError(NamedTuple):
         parts: Contribution of each sample for fixed signs of the bins, shape (n,);
             their mean is `value`.
         total_parts: Contribution of each sample to the absolute sum of all gaps, shape
-            (n,). That sum bounds the error from below and has little bias. None for
-            the classwise error, where it is zero.
+            (n,). That sum bounds the error from below and has little bias. None for the
+            classwise error, for which that sum is zero.
         unseen_variance: Squared standard error of a calibrated model minus the observed
-            one: thirty correct predictions with confidence 0.98 show no variance, but
-            the next thirty may.
+            squared standard error. Thirty correct predictions with confidence 0.98 show
+            no variance, but the next thirty may show some.
     """
 
     value: float
@@ -135,8 +135,8 @@ def top_label_error(
 class ClassCells(NamedTuple):
     """Moments of the one-hot label minus the probability, for each cell.
 
-    A cell is a class and a bin of its probability. Tensors have shape
-    (classes * bins,).
+    A cell is a pair of a class and a bin of that class's probability. Tensors have
+    shape (classes * bins,).
     """
 
     means: Tensor
@@ -230,8 +230,8 @@ def _least_bias(value: float, deviations: Tensor) -> float:
     """Lower bound of the bias that noise adds to a sum of |means|.
 
     Among all means with the same sum, means proportional to their standard errors have
-    the least bias, because E|m + s x| is convex in m. The true sum is taken to be the
-    largest for which `value` or a lower sum is observed with probability 5 %.
+    the least bias, because E|m + s x| is convex in m. We take the true sum to be the
+    largest one at which `value` or a lower sum would be observed with probability 5 %.
 
     Args:
         value: The observed sum, with noise.

@@ -48,9 +48,10 @@ class GRU(Classifier):
         device = self.embedding.weight.device
         tokens, ends = upload(device, inputs[:, :longest], lengths - 1)
         # A packed sequence would skip padding, but on a CPU the time of its gradients
-        # grows with the square of the length: it takes 4 times as long for 64 texts of
-        # up to 400 tokens. We do not use bfloat16 here, because a state that is updated
-        # hundreds of times would lose the contribution of a single token.
+        # grows with the square of the length: for 64 texts of up to 400 tokens, a
+        # packed sequence takes 4 times as long. We do not use bfloat16 here, because a
+        # state that is updated hundreds of times would lose the contribution of a
+        # single token.
         with torch.autocast(device.type, enabled=False):
             states, _ = self.recurrent(self.embedding(tokens))
         rows = torch.arange(len(tokens), device=device)

@@ -120,7 +120,7 @@ def redraw(
 
 
 def check_choice(name: str, value: str, choices: Collection[str]) -> None:
-    """Raise ValueError unless `value`, a network's argument `name`, is a choice."""
+    """Raise ValueError unless `value`, of the argument `name`, is in `choices`."""
     if value not in choices:
         valid = " or ".join(repr(choice) for choice in choices)
         raise ValueError(f"{name} must be {valid}, got {value!r}")

@@ -81,7 +81,7 @@ class SmallVGG(Classifier):
 
 
 def _activated(activation: str, *, is_pooled: bool) -> list[nn.Module]:
-    """The activation after a convolution, and max-pooling after every second one."""
+    """List the activation after a convolution, and the max-pooling if `is_pooled`."""
     make_activation, _ = rectifier(activation)
     if not is_pooled:
         return [make_activation()]
