@@ -147,7 +147,10 @@ def _check_plateaus(table: pd.DataFrame) -> None:
 
 
 def _check_columns(table: pd.DataFrame, names: Iterable[str]) -> None:
-    """Raise ValueError unless `table` has the columns `names`, all but KEYS finite."""
+    """Raise ValueError unless `table` has the columns `names`.
+
+    All columns except KEYS must be finite.
+    """
     for name in names:
         if name not in table.columns:
             remedy = nearest(name, map(str, table.columns))

@@ -93,7 +93,7 @@ class RidgeEstimate:
 
 
 class Lost(BaseModel):
-    """Accuracy that each rule lost on the pairs of a study that are inside, or outside.
+    """Accuracy that each rule lost on pairs inside, or outside, the range of others.
 
     A pair is inside if its statistics lie in the range of all other data sets.
 

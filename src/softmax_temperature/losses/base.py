@@ -197,7 +197,7 @@ class SampleLoss(Loss):
         self._first_rows = None if self._is_judged else rows
 
     def class_weights(self, classes: int, dtype: torch.dtype) -> Tensor | None:
-        """Return the class weights in `dtype`, or None; refuse any other shape."""
+        """Return the class weights, (classes,), in `dtype`; None if there are none."""
         if self.weight is None:
             return None
         check_weighted_classes(self.weight, classes)

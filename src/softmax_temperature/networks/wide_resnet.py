@@ -24,10 +24,10 @@ _STAGES = 3
 # Deviation: without batch normalisation our convolutions have biases, which start at 0,
 # and He's normal weights; the last weights of each residual branch are divided by the
 # square root of the number of blocks. The mean square of the maps then grows by a
-# factor of at most e over all blocks, instead of doubling in each. No weight starts at
-# zero, which would remove gradients and the tangent kernel from the layers below. Our
-# copy of the temperature_check paper gives neither the depth and width of its networks
-# nor the initial weights of those without batch normalisation.
+# factor of at most e over all blocks, instead of doubling in each block. No weight
+# starts at zero, which would remove gradients and the tangent kernel from the layers
+# below. Our copy of the temperature_check paper gives neither the depth and width of
+# its networks nor the initial weights of those without batch normalisation.
 
 
 class WideResNet(Classifier):
@@ -35,8 +35,8 @@ class WideResNet(Classifier):
 
     Convolutions start normal with variance 2 / fan-out, as in the focal paper's
     released code. Without batch normalisation the variance is 2 / fan-in, which keeps
-    the size of the maps, and is divided by the number of blocks in the last convolution
-    of each block.
+    the size of the maps; in the last convolution of each block, the variance is also
+    divided by the number of blocks.
 
     Args:
         depth: 6 n + 2 for n blocks in each of the three stages, or 6 n + 4 if

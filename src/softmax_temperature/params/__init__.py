@@ -76,7 +76,7 @@ class Params(Section):
         ]
 
     def datasets_to_prepare(self) -> dict[str, Dataset]:
-        """The data sets, except those that only unused papers name.
+        """Return the data sets, without those that only unused papers name.
 
         A data set that no paper names is prepared, because the user may be about to use
         it.

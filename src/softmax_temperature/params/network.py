@@ -30,10 +30,10 @@ _WEIGHTS_OF_LIBRARIES = frozenset(
 class Network(Section):
     """A network that is trained from scratch.
 
-    `architecture` names its class, and `arguments` are passed to the constructor.
-    `gpu_share` is the fraction of a GPU that training the network fills, 1 for a large
-    network; null means 1 / `workers`. `gpu_share` changes neither results nor
-    fingerprints.
+    `architecture` names the network's class, and `arguments` are passed to the
+    constructor. `gpu_share` is the fraction of a GPU that training the network fills, 1
+    for a large network; null means 1 / `workers`. `gpu_share` changes neither results
+    nor fingerprints.
     """
 
     architecture: NetworkName

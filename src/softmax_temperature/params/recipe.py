@@ -19,7 +19,7 @@ from softmax_temperature.runner.section import Section
 class Schedule(Section):
     """The learning rate over `planned_epochs`, as a multiple of `lr`.
 
-    - "steps" multiplies by `factor` at each of the `milestones`.
+    - "steps" multiplies the rate by `factor` at each of the `milestones`.
     - "linear" and "cosine" fall to 0.
     - "exponential" falls exponentially to `factor`.
     - "inverse_square_root" falls from 1 in proportion to the inverse square root of the

@@ -211,9 +211,9 @@ def work_folder(stage: str, cell: str, fingerprint: str) -> Path:
 
 
 def published_result(stage: str, cell: str, fingerprint: str) -> Path | None:
-    """Find the folder with the cell's result below `data/<stage>`, where DVC puts it.
+    """Find the folder below `data/<stage>` with the cell's published result.
 
-    None if the result is missing or damaged, or has another fingerprint.
+    Returns None if the result is missing or damaged, or has another fingerprint.
     """
     folder = DATA / stage / cell
     with suppress(ArtifactError):
@@ -326,7 +326,7 @@ def _run_pending(
 
 
 def _take_published(task: _Task) -> bool:
-    """Link a task's published result into its work folder; False if it has none."""
+    """Link a task's published result into its work folder; return False without one."""
     folder = published_result(task.stage, task.cell.name, task.fingerprint)
     if folder is None:
         return False

@@ -140,8 +140,8 @@ def _in_project(module: str) -> bool:
 def _imported_names(module: str) -> set[str]:
     """The modules that `module` may import; `from a import b` gives a and a.b.
 
-    For a name that a package exports to users, the result has the module that defines
-    the name.
+    For a name that a package exports to users, the result contains the module that
+    defines the name.
     """
     names: set[str] = set()
     path = source_path(module)

@@ -14,7 +14,10 @@ from softmax_temperature.runner.cells import TIMING, work_folder
 
 
 def timing_of(about: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Read the timing of the cell that an artifact's `about` names; None if missing."""
+    """Read the timing of the cell that an artifact's `about` names.
+
+    Returns None if the timing is missing or damaged.
+    """
     return read_timing(work_folder(about["stage"], about["cell"], about["fingerprint"]))
 
 

@@ -41,11 +41,11 @@ class Registration(NamedTuple):
     """The location of a stage.
 
     Attributes:
-        name: The function that declares its cells.
-        program: The program in `pipeline/` that runs it.
+        name: The function that declares the stage's cells.
+        program: The program in `pipeline/` that runs the stage.
         module: The module of this package with that function.
-        paper: The paper that it belongs to; None for all papers.
-        output: The folder in which its results are published.
+        paper: The paper that the stage belongs to; None for all papers.
+        output: The folder in which the stage's results are published.
     """
 
     name: str

@@ -191,7 +191,10 @@ def _save(training: TrainingRun, watch: Watch, record: dict[str, Any]) -> None:
 
 
 def _others(job: Job, role: str, test: Tensor, root: str) -> dict[str, Samples]:
-    """Read the test images of the inputs whose names start with `role`, resized."""
+    """Read the test images of the inputs whose names start with `role`.
+
+    The images are resized to the size of `test`.
+    """
     others: dict[str, Samples] = {}
     for name, prepared in job.inputs.items():
         if name.startswith(role):

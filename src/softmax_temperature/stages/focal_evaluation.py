@@ -140,7 +140,7 @@ def _row(report: dict[str, Any], names: Collection[str] = ()) -> dict[str, Any]:
 def _compared(
     sets: Sets, reference: Sets | None, settings: dict[str, int]
 ) -> dict[str, Rows]:
-    """Rows that compare the test logits with other logits, by the name of their file.
+    """Compare the test logits with other logits, in rows by the name of their file.
 
     The test logits are compared with those of the reference arm, of shifted data sets,
     and of out-of-distribution data sets.

@@ -135,7 +135,10 @@ class PixelCoolingCallback(Callback):
         return self._cooling.temperature
 
     def after_epoch(self, trainer: Trainer) -> None:
-        """Cool the last layer; raise Diverged if a logit or temperature is infinite."""
+        """Cool the last layer.
+
+        Raises Diverged if a logit or the temperature is not finite.
+        """
         pixels_per_batch = BATCH * self._images[0, 0].numel()
         batches = -(-len(self._images) // BATCH)
         counts = torch.bincount(self._rows // pixels_per_batch, minlength=batches)

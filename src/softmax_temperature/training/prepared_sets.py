@@ -124,7 +124,10 @@ def _texts(parts: dict[SplitName, Part], classes: int, text: Text) -> TrainingSe
 def segmentation_sets(
     task: SegmentationTask, root: str, *, seed: int
 ) -> dict[SplitName, ImageSet]:
-    """Read images to train, fit the temperature ("validation") and test on."""
+    """Read images for training, for fitting the temperature, and for testing.
+
+    The temperature is fitted on the split "validation".
+    """
     form = Form(task.classes, task.void, task.crop, task.size)
     parts = read_segmentation(task.dataset, form, root=Path(root), seed=seed)
     parts["train"] = limited(parts["train"], task.train_limit, seed=seed)

@@ -44,7 +44,7 @@ class Samples:
         return replace(self, inputs=inputs, labels=labels)
 
     def sample(self, count: int | None) -> Self:
-        """Choose `count` evenly spaced samples, or all for None.
+        """Choose `count` evenly spaced samples, or all samples if `count` is None.
 
         Even spacing keeps classes balanced if the samples are sorted by class.
         """

@@ -48,7 +48,7 @@ class TreeSet(HostSamples):
         self.require(sound, "trees must be (n, nodes, 4) int64", shape[:1], shape[:2])
 
     def to(self, device: str) -> Self:  # noqa: ARG002
-        """Leave all on the CPU, because labels determine which terms the loss has."""
+        """Leave the samples on the CPU, because labels determine the loss's terms."""
         return self
 
     def labelled_nodes(self) -> Self:

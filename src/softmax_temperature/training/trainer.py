@@ -34,9 +34,9 @@ class Trainer:
     the number of the epoch. `loss` is the mean loss over the samples of the last epoch,
     or NaN before the first epoch.
 
-    `after_batch` lists the functions to call after each step, while its gradients still
-    exist. The functions may change the network, the optimizer and the state of a
-    callback, and must leave the network in training mode.
+    `after_batch` lists the functions to call after each step, while the step's
+    gradients still exist. The functions may change the network, the optimizer and the
+    state of a callback, and must leave the network in training mode.
 
     Raises LeakError for test data, and ValueError if the recipe does not suit the
     samples, or several processes cannot train the network.
@@ -274,8 +274,8 @@ class Trainer:
 class Callback:
     """Base class of callbacks, which act or observe after each epoch.
 
-    `kept` names the attributes that the next epoch depends on, such as `history`, rows
-    of JSON values.
+    `kept` names the attributes that the next epoch depends on, such as `history`, a
+    list of rows of JSON values.
     """
 
     kept: ClassVar[tuple[str, ...]] = ("history",)
@@ -342,7 +342,7 @@ def planned_epoch(recipe: Recipe, epochs_done: float) -> float:
 
 
 def learning_rate_factor(schedule: Schedule, position: float, length: float) -> float:
-    """The factor of the learning rate after `position` of `length` epochs.
+    """The factor of the full learning rate after `position` of `length` epochs.
 
     Cooling paper, section 4.1; focal paper, appendices E and K.
     """

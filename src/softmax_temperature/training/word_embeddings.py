@@ -1,6 +1,6 @@
 """Word embeddings that start from given vectors (focal paper, appendix E).
 
-They are frozen or trained by separate steps.
+The embeddings are frozen or trained by separate steps.
 """
 
 from pathlib import Path

@@ -191,11 +191,11 @@ def beam_search(
 
     Sentences are translated in parallel, with the `beam` most probable prefixes of
     each. A translation's score is its log-probability divided by ((5 + length) /
-    6)^length_penalty (Wu et al. 2016, in the form of Vaswani et al.), where END counts.
-    After each token every prefix may end. The search for a sentence ends when no prefix
-    can score more than the best finished translation. `limits` (n,) int64, on the
-    model's device, are the largest numbers of tokens that the translations may have,
-    including END.
+    6)^length_penalty (Wu et al. 2016, in the form of Vaswani et al.), where the length
+    includes END. After each token every prefix may end. The search for a sentence ends
+    when no prefix can score more than the best finished translation. `limits` (n,)
+    int64, on the model's device, are the largest numbers of tokens that the
+    translations may have, including END.
     """
     translations: list[list[int]] = [[] for _ in limits]
     best = torch.full((len(limits),), -torch.inf, device=limits.device)

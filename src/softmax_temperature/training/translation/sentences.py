@@ -59,7 +59,7 @@ class Ragged:
     def padded(self, rows: Tensor, *, length: int | None = None) -> Tensor:
         """Return `rows`, (b,), as a table (b, length) int64, padded on the right.
 
-        If `length` is None, it is the length of the longest row.
+        If `length` is None, the table is as long as the longest row.
         """
         lengths = self.lengths[rows, None]
         if length is None:
@@ -136,8 +136,8 @@ class LengthBatches(HostSamples):
     def of(cls, pairs: SentencePairs, *, tokens: int, seed: int) -> LengthBatches:
         """Make batches of at most `tokens` tokens of each language, padding included.
 
-        A pair with more tokens forms a batch of its own. The seed orders pairs of equal
-        length.
+        A pair with more tokens forms a batch of its own. The seed determines the order
+        of pairs of equal length.
         """
         generator = torch.Generator().manual_seed(seed)
         shuffled = torch.randperm(len(pairs), generator=generator)

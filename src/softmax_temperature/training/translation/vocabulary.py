@@ -43,9 +43,9 @@ class Vocabulary:
     def fit(cls, part: Part, *, size: int) -> Vocabulary:
         """Learn the vocabulary of a training split; raise LeakError for another split.
 
-        The order of the sentences does not matter. `size` is the maximal vocabulary,
-        including the four reserved numbers; every character gets a number, even if the
-        vocabulary then exceeds `size`.
+        The order of the sentences does not matter. `size` is the largest size of the
+        vocabulary, including the four reserved numbers; every character gets a number,
+        even if the vocabulary then exceeds `size`.
         """
         counter = _splitter(BPE())
         trainer = BpeTrainer(
