@@ -216,7 +216,7 @@ def _timm_file(spec: Backbone, *, download: bool) -> Path:
 
 
 def _hub_files(file: str) -> tuple[str, ...]:
-    """Return the names under which to look for `file`, safetensors first, like timm."""
+    """Return the names under which to look for `file`, safetensors first as in timm."""
     if file.endswith(".safetensors"):
         return (file,)
     safe = _SAFE_NAMES.get(file, f"{file.rpartition('.')[0]}.safetensors")

@@ -20,8 +20,9 @@ from softmax_temperature.runner.section import Section, all_known
 NO_COOLING = "none"
 """The mode of an arm without Cooling."""
 JUDGED = 10
-"""Number of last epochs over which a run's accuracy is averaged. A run of fewer than
-fifty epochs is averaged over its last fifth.
+"""Number of last epochs over which a run's accuracy is averaged.
+
+A run of fewer than fifty epochs is averaged over its last fifth.
 """
 Side = Annotated[int, Field(gt=0, multiple_of=16)]
 Sides = Annotated[list[Side], Field(min_length=2, max_length=2)]

@@ -25,8 +25,9 @@ from softmax_temperature.runner.implementations import search_project_folder
 
 PACKAGE = "softmax_temperature"
 EXCLUDED = frozenset({"runner", "params", "papers", "tools"})
-"""Subpackages whose code is not part of a fingerprint. The values of parameters are,
-because a cell receives them.
+"""Subpackages whose code is not part of a fingerprint.
+
+The values of parameters are part of it, because a cell receives them.
 """
 # Packages whose __init__ only exports names for users, and imports them on demand.
 _NAMES_FOR_USERS = frozenset({PACKAGE, f"{PACKAGE}.losses"})

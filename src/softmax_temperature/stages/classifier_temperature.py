@@ -72,7 +72,7 @@ def _search(job: Job, *, grid: GridTraining) -> None:
 
 @stage
 def rescaling(params: Params) -> Iterator[Cell]:
-    """Yield one cell per optimizer and loss of Figure 2; each trains all repeats."""
+    """Yield one cell per optimizer and loss of Figure 2, for all repeats."""
     paper = params.classifier_temperature
     figure = paper.rescaling
     inputs = {"embeddings": EMBEDDINGS / figure.dataset / figure.backbone}

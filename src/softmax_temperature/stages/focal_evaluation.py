@@ -107,7 +107,10 @@ def _logits(training: Artifact, file: str) -> Sets:
 
 
 def _scaled(sets: Sets, scaling: str) -> tuple[Sets, dict[str, Any]]:
-    """Divide all logits by a temperature fitted on validation data; return both."""
+    """Apply `scaling` to all logits; also return the temperature and if it is a bound.
+
+    The temperature is fitted on validation data.
+    """
     temperature = 1.0
     at_bound = False
     if scaling != "none":

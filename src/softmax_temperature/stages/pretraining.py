@@ -28,8 +28,9 @@ from softmax_temperature.training.pretraining import (
 from softmax_temperature.training.run import TrainingRun
 
 HELD_OUT = 0.1
-"""The share of each class's images that is held out to measure the accuracy in the
-record. The accuracy selects nothing.
+"""The share of each class's images that is held out for the accuracy in the record.
+
+Nothing is selected by this accuracy.
 """
 
 
