@@ -147,7 +147,7 @@ def _check(embeddings: Tensor, labels: Tensor, seed: int) -> None:
 
 
 def _in_content_order(embeddings: Tensor, labels: Tensor) -> tuple[Array, Indices]:
-    """Copies of the rows, sorted by content, and their classes, numbered from 0."""
+    """Copy the rows, sorted by content; also return their classes, numbered from 0."""
     copied = embeddings.detach().to("cpu", torch.float64, copy=True).contiguous()
     # Rows are sorted by their bytes, so equal numbers must have equal bytes: adding 0.0
     # turns -0.0 into 0.0.
@@ -331,7 +331,7 @@ def _separation(
 
 
 def _silhouettes(unit: Array, classes: Indices, rows: Indices) -> Array:
-    """Silhouette coefficients of the given rows, each compared with all rows.
+    """Compute the silhouette coefficients of `rows`, each compared with all rows.
 
     The coefficients equal those of scikit-learn's `silhouette_samples`.
     """
@@ -356,7 +356,7 @@ def _silhouettes(unit: Array, classes: Indices, rows: Indices) -> Array:
 
 
 def _distance_sums(unit: Array, by_class: sparse.csc_array, rows: Indices) -> Array:
-    """Sums of distances from `rows` to each class's members, (n_classes, rows)."""
+    """Sum the distances from `rows` to each class's members, (n_classes, rows)."""
     sums = np.zeros((by_class.shape[0], len(rows)))
     opposite = -2.0 * unit[rows].T
     for block in _blocks(len(unit), len(rows)):

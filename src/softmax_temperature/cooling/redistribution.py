@@ -101,7 +101,7 @@ def plan_redistribution(model: nn.Module) -> Redistribution:
 def _powers_of_functions(
     graph: ScaleGraph, powers: Sequence[float]
 ) -> dict[str, float]:
-    """The power of the input of each module that holds a scale, by path."""
+    """Collect the power of the input of each module that holds a scale, by path."""
     found: dict[str, float] = {}
     for path, group in graph.functions:
         power = powers[group]
@@ -116,7 +116,7 @@ def _powers_of_functions(
 def parameter_scales(
     model: nn.Module, plan: Redistribution, temperature: float
 ) -> dict[nn.Parameter, float]:
-    """The factor that multiplies each parameter if `plan` spreads `temperature`."""
+    """Compute the factor of each parameter with which `plan` spreads `temperature`."""
     check_positive(temperature, "temperature")
     return {
         model.get_parameter(name): temperature**-power
@@ -139,7 +139,7 @@ def redistribute(model: nn.Module, plan: Redistribution, temperature: float) -> 
 
 
 def _depths(graph: ScaleGraph) -> list[int]:
-    """The number of layers on the longest path to each group.
+    """Count the layers on the longest path to each group.
 
     Groups that lead back to each other form a loop and have the same depth.
     """

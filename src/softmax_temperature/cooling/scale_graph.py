@@ -449,7 +449,7 @@ class _Walk:
             raise _refusal(where, _reason(name))
 
     def _scaled(self, node: fx.Node) -> list[fx.Node]:
-        """The inputs of `node` that have a scale."""
+        """Return the inputs of `node` that have a scale."""
         return [each for each in node.all_input_nodes if each not in self.numbers]
 
     def _only_input(self, node: fx.Node, where: str) -> fx.Node:
@@ -538,7 +538,7 @@ def _pads_zeros(node: fx.Node) -> bool:
 
 
 def _reason(name: str | None) -> str:
-    """The reason why no scale passes through the function with this name."""
+    """Return the reason why no scale passes through the function called `name`."""
     stem = (name or "").rstrip("_")
     if stem in _MODULES_OF_FUNCTIONS:
         module = _MODULES_OF_FUNCTIONS[stem]
@@ -558,7 +558,7 @@ def _is_norm_with_activation(module: nn.Module) -> bool:
 
 
 def _operation_name(target: Callable[..., object] | str) -> str | None:
-    """Name of a method, or of a function of torch or of Python's operators.
+    """Return the name of a method, or of a function of torch or Python's operators.
 
     Returns None for any other function.
     """

@@ -138,7 +138,7 @@ def measured_outputs(model: nn.Module, images: Tensor) -> dict[str, Tensor]:
 def _gradients_by_name(
     model: nn.Module, outputs: Tensor, weights: Tensor | None = None
 ) -> dict[str, Tensor]:
-    """The gradients of `outputs`, weighted by `weights` if given, by parameter name.
+    """Compute the gradients of `outputs`, weighted by `weights`, by parameter name.
 
     Parameters on which the outputs do not depend are absent.
     """
@@ -240,7 +240,7 @@ def _ratios(
     before: Mapping[str, Tensor],
     after: Mapping[str, Tensor],
 ) -> tuple[float, float, float]:
-    """Predicted and measured ratio of tensors, and the largest relative difference.
+    """Return predicted and measured ratio of tensors and the largest difference.
 
     The measured ratio is the least-squares scale that maps a tensor of the original
     network to its counterpart in the scale-equivalent one. The difference includes the

@@ -249,10 +249,10 @@ def replace_by_residual(logits: Tensor, labels: Tensor, buffers: Buffers) -> Non
 
 
 def _softmax(logits: Tensor, buffers: Buffers) -> Tensor:
-    """Softmax over classes, in the dtype of `buffers`; logits include `logit_unit`.
+    """Compute the softmax over classes in the dtype of `buffers`.
 
-    On a CPU it works in place, or in scratch memory if the logits have a narrower
-    dtype.
+    The logits are already multiplied by `logit_unit`. On a CPU the function works in
+    place, or in scratch memory if the logits have a narrower dtype.
     """
     if logits.is_cuda:
         return torch.softmax(logits, dim=1, dtype=buffers.dtype)

@@ -208,7 +208,7 @@ class Workers:
 
 
 def _problems_in_memory(weights: Tensor, batch: int, scores: torch.dtype) -> int:
-    """The number of problems per block that fit in a GPU's memory or a CPU's cache."""
+    """Return the problems per block that fit in a GPU's memory or a CPU's cache."""
     _, classes, dim = weights.shape
     if weights.is_cuda:
         free, _ = torch.cuda.mem_get_info(weights.device)

@@ -143,7 +143,7 @@ class NpzArchive(_Archive):
     def _classes(
         self, arrays: Mapping[str, Any], train: RawPart, test: RawPart
     ) -> tuple[tuple[str, ...], NDArray[np.int64]]:
-        """The names of the classes, and the label that each class has in the file."""
+        """Return the names of the classes, and the label of each class in the file."""
         if _CLASS_NAMES in arrays:
             names = tuple(str(name) for name in arrays[_CLASS_NAMES])
             numbers = np.arange(len(names))
@@ -257,7 +257,7 @@ class JsonlArchive(_Archive):
         return _Row(number, split, None if is_empty else label, text)
 
     def _numbers(self, rows: Sequence[_Row]) -> dict[Any, int]:
-        """The class number of each label of the train part, in ascending order."""
+        """Number the labels of the train part, in ascending order."""
         labels: set[Any] = {row.label for row in rows if row.split == "train"}
         are_names = all(isinstance(label, str) for label in labels)
         are_numbers = labels == set(range(len(labels)))

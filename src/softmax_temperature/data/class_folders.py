@@ -49,7 +49,7 @@ class ClassFolders:
         return self.root / self.name
 
     def digest(self) -> str:
-        """One sha256 over the names and contents of all image files in use.
+        """Compute one sha256 over the names and contents of all image files in use.
 
         The digest does not depend on the location of the folder.
         """
@@ -97,7 +97,7 @@ class ClassFolders:
         return source
 
     def _parts(self) -> dict[str, Files]:
-        """The image files of each existing part."""
+        """List the image files of each existing part."""
         present = [part for part in _PARTS if (self.folder / part).is_dir()]
         if present not in _LAYOUTS:
             raise InputError(

@@ -24,7 +24,7 @@ _ROWS_PER_SEVERITY = 10_000
 
 
 def archive_digest(root: Path) -> str | None:
-    """One sha256 over the two files of CIFAR-10-C; None unless `root` holds both."""
+    """Compute one sha256 over CIFAR-10-C's two files; None unless `root` holds both."""
     files = [root / _IMAGES, root / _LABELS]
     if not all(file.is_file() for file in files):
         return None

@@ -199,7 +199,7 @@ def _decode(
 
 
 def _shrunk_size(image: Image.Image, size_limit: int | None) -> tuple[int, int]:
-    """The size of `image`, shrunk if its shorter side is longer than `size_limit`."""
+    """Return the size of `image`, shrunk until its shorter side fits `size_limit`."""
     shorter = min(image.size)
     limit = min(size_limit or shorter, shorter)
     width = max(1, round(image.width * limit / shorter))
@@ -213,7 +213,7 @@ def _without_palette(image: Image.Image) -> Image.Image:
 
 
 def digest_of_files(root: Path, files: Sequence[str]) -> str:
-    """One sha256 over the names and contents of files below `root`.
+    """Compute one sha256 over the names and contents of `files` below `root`.
 
     Raises:
         InputError: If a file cannot be read.

@@ -49,11 +49,11 @@ class Logits:
         return self.values, self.labels
 
     def double(self) -> Self:
-        """The same logits in float64."""
+        """Return the same logits in float64."""
         return type(self)(self.split, self.values.double(), self.labels)
 
     def divided_by(self, temperature: float) -> Self:
-        """The logits divided by `temperature`, with the same labels."""
+        """Return the logits divided by `temperature`, with the same labels."""
         return type(self)(self.split, self.values / temperature, self.labels)
 
 
@@ -89,7 +89,7 @@ def read_logits(artifact: Artifact, file: str) -> dict[str, Logits]:
 
 
 def split_of(name: str) -> SplitName:
-    """The split of the set `name`: its name if that is a split, otherwise "test"."""
+    """Return the split of the set `name`: `name` if that is a split, else "test"."""
     for split in SPLITS:
         if split == name:
             return split

@@ -83,7 +83,7 @@ def require_scenes(name: str, *, root: Path) -> None:
 
 
 def segmentation_digest(name: str, *, root: Path) -> str | None:
-    """One sha256 over the files of a data set, or None for a generated one.
+    """Compute one sha256 over the files of a data set, or None for a generated one.
 
     Raises:
         MissingInput: If there is no such data set.
@@ -179,7 +179,7 @@ def set_aside(parts: Parts, count: int | None, *, seed: int) -> Parts:
 
 
 def _all_pairs(name: str, root: Path) -> dict[SplitName, list[_FilePair]]:
-    """The pairs of image and label files of each part, sorted."""
+    """List the pairs of image and label files of each part, sorted."""
     require_scenes(name, root=root)
     folder = root / name
     layout = _LAYOUT.format(folder=folder)

@@ -61,7 +61,7 @@ def find_archive(
 
 
 def source_digest(name: str, *, root: Path) -> str | None:
-    """One sha256 over the files in `root` that a data set is read from.
+    """Compute one sha256 over the files in `root` that a data set is read from.
 
     Returns None if the data set is built in or missing.
 

@@ -166,7 +166,7 @@ def random_holdout(
 def _rank_within_class(
     labels: NDArray[np.int64], generator: np.random.Generator
 ) -> NDArray[np.int64]:
-    """The rank (n,) of each row in a random order of its class, from 0."""
+    """Draw the rank (n,) of each row in a random order of its class, from 0."""
     shuffled = generator.permutation(len(labels))
     by_class = shuffled[np.argsort(labels[shuffled], kind="stable")]
     sizes = np.bincount(labels)

@@ -64,7 +64,7 @@ class _Files:
 
 
 def torchvision_names() -> frozenset[str]:
-    """The names of all data sets that torchvision can download."""
+    """Return the names of all data sets that torchvision can download."""
     return frozenset({*_ARRAYS, *_FILES})
 
 
@@ -117,7 +117,7 @@ def has_files(name: str, *, root: Path) -> bool:
 
 
 def torchvision_digest(name: str, *, root: Path) -> str | None:
-    """One sha256 over the files of a data set, or None if it has no files.
+    """Compute one sha256 over the files of a data set; None if it has no files.
 
     Raises:
         InputError: If a file cannot be read.
@@ -130,7 +130,7 @@ def torchvision_digest(name: str, *, root: Path) -> str | None:
 
 
 def _files_of(name: str, root: Path) -> list[str]:
-    """The files of a data set, as paths below data.root.
+    """List the files of a data set, as paths below data.root.
 
     Raises:
         OSError: If a part is missing.
@@ -188,7 +188,7 @@ def _load_arrays(name: str, root: Path, *, download: bool) -> RawDataset:
 
 
 def _images(kind: str, part: Any) -> NDArray[np.uint8]:
-    """The images of a part, (n, height, width, channels)."""
+    """Return the images of a part, (n, height, width, channels)."""
     images = np.asarray(part.data)
     if kind == "SVHN":  # (n, channels, height, width)
         return images.transpose(0, 2, 3, 1)
@@ -228,7 +228,7 @@ def _load_files(name: str, root: Path, *, download: bool) -> RawDataset:
 
 
 def _list_dtd(root: Path) -> _Listing:
-    """The files of DTD's partition 1, with train and validation parts joined."""
+    """List the files of DTD's partition 1, with train and validation parts joined."""
     lines = (root / "dtd/dtd/labels/test1.txt").read_text(encoding="utf-8").split()
     for_test = {f"dtd/dtd/images/{line}" for line in lines}
     train: Files = {}
@@ -240,7 +240,7 @@ def _list_dtd(root: Path) -> _Listing:
 
 
 def _list_omniglot(root: Path) -> _Listing:
-    """The files of all 1,623 characters of Omniglot, from both of its halves."""
+    """List the files of all 1,623 characters of Omniglot, from both of its halves."""
     train: Files = {}
     for half in ("images_background", "images_evaluation"):
         folder = root / "omniglot-py" / half

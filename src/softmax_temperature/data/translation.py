@@ -24,7 +24,7 @@ def require_pairs(name: str, languages: tuple[str, str], *, root: Path) -> None:
 def translation_digest(
     name: str, languages: tuple[str, str], *, root: Path
 ) -> str | None:
-    """One sha256 over the files of a data set, or None for a generated one.
+    """Compute one sha256 over the files of a data set, or None for a generated one.
 
     Raises:
         MissingInput: If a file is missing.

@@ -101,7 +101,7 @@ def parse_tree(text: str) -> Tree:
 
 
 def _read_nodes(text: str) -> list[_Node]:
-    """The nodes of one tree, in the order in which their brackets open."""
+    """Read the nodes of one tree, in the order in which their brackets open."""
     nodes: list[_Node] = []
     open_nodes: list[int] = []
     for piece in _PIECES.findall(text):
@@ -141,7 +141,7 @@ def _row(number: int, node: _Node) -> tuple[str, int, int, int]:
 
 
 def tree_words(trees: Iterable[Tree], *, vocabulary_size: int) -> tuple[str, ...]:
-    """The most frequent words of training trees; ties are in alphabetical order.
+    """Choose the most frequent words of training trees; ties are in alphabetical order.
 
     `vocabulary_size` counts all token numbers, including padding and the unknown word.
     """

@@ -54,7 +54,7 @@ class WordVectors(NamedTuple):
 
 
 def word_vectors_digest(path: Path) -> str | None:
-    """The sha256 of a file of word vectors, or None if it is missing.
+    """Compute the sha256 of a file of word vectors; None if the file is missing.
 
     The digest is computed once per version of the file, which may be gigabytes large.
     """

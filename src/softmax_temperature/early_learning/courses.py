@@ -176,7 +176,7 @@ class Start:
 
 
 def log_times(first: float, last: float, points: int) -> list[float]:
-    """`points` times from `first` to `last`, evenly spaced on a log axis."""
+    """Return `points` times from `first` to `last`, evenly spaced on a log axis."""
     step = math.log(last / first) / (points - 1)
     return [first * math.exp(step * number) for number in range(points)]
 
@@ -249,7 +249,11 @@ def course(
 def event_times(
     flow: Flow, loss: SoftmaxCrossEntropy, settings: Settings
 ) -> dict[str, Any]:
-    """Integrate `flow`, and return how it ended and the rescaled time of each event."""
+    """Integrate `flow`, and return how it ended and the rescaled time of each event.
+
+    Events that did not happen are absent. `evaluations` is the number of evaluations of
+    the rate.
+    """
     integrated = integrate(flow, loss, settings)
     times = {event: time for event, (time, _) in integrated.crossings.items()}
     return {

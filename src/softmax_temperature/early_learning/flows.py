@@ -61,7 +61,7 @@ class SoftmaxCrossEntropy:
         return self._targets[rows] - torch.softmax(logits, dim=1)
 
     def mean(self, logits: Tensor) -> float:
-        """Mean cross-entropy over all samples, nats."""
+        """Return the mean cross-entropy over all samples, in nats."""
         return F.cross_entropy(logits, self._labels).item()
 
 
@@ -261,7 +261,7 @@ def _crossing(
     before: float,
     after: float,
 ) -> float:
-    """Time within a step at which an event's level rises to 0.
+    """Find the time within a step at which an event's level rises to 0.
 
     The level is negative at the start of the step, up to interpolation error; if that
     error hides the crossing, the end of the step is returned.

@@ -5,12 +5,11 @@ backbone, as a DataFrame or as mappings. The columns are `dataset`, `backbone`,
 `inverse_temperature` (the best of a search; it multiplies the logits) and the
 statistics named in `dataset_statistics.STATISTICS`. Three columns are optional:
 `plateau_low` and `plateau_high`, the ends of the range of equally good values, and
-`weights`, which is "untrained" for a backbone with random weights. No result depends on
-the order of the rows.
+`weights`, which is "untrained" for a backbone with random weights. The results of `fit`
+and `leave_one_dataset_out` do not depend on the order of the rows.
 
-All functions that take `pairs` raise ValueError for a missing column, a value that is
-not a finite number, a pair that occurs twice, or fewer than `pairs.MINIMUM_DATASETS`
-data sets.
+Both functions raise ValueError for a missing column, a value that is not a finite
+number, a pair that occurs twice, or fewer than `pairs.MINIMUM_DATASETS` data sets.
 """
 
 from softmax_temperature.heuristic.regression import (

@@ -117,7 +117,7 @@ def ridge_coefficients(
 def standardised(
     values: Floats, weights: Floats | None = None
 ) -> tuple[Floats, Floats, Floats]:
-    """The mean and the scale of each column of `values`, and the standardised values.
+    """Standardise `values`; return each column's mean and scale, and the new values.
 
     A constant column has scale 1 and becomes 0.
     """

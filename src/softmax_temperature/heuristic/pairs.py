@@ -116,12 +116,12 @@ def check_datasets(table: pd.DataFrame) -> None:
 
 
 def floats(table: pd.DataFrame, name: str) -> Floats:
-    """The column `name` of `table` as an array, shape (pairs,)."""
+    """Return the column `name` of `table` as an array, shape (pairs,)."""
     return table[name].to_numpy(dtype=np.float64, na_value=np.nan)
 
 
 def matrix(table: pd.DataFrame, names: Sequence[str]) -> Floats:
-    """The columns `names` of `table` as an array, shape (pairs, names)."""
+    """Return the columns `names` of `table` as an array, shape (pairs, names)."""
     return np.stack([floats(table, name) for name in names], axis=1)
 
 
@@ -181,7 +181,7 @@ UNDEFINED_CORRELATION = Correlation(r=0.0, p=1.0, low=-1.0, high=1.0)
 
 
 def pearson(first: Floats, second: Floats) -> Correlation | None:
-    """The Pearson correlation of `first` and `second`, arrays of shape (n,).
+    """Compute the Pearson correlation of `first` and `second`, arrays of shape (n,).
 
     Returns None if there are fewer than three points, or one of the arrays is constant.
     """
@@ -203,7 +203,7 @@ def pearson(first: Floats, second: Floats) -> Correlation | None:
 
 
 def correlations(pairs: Pairs) -> pd.DataFrame:
-    """Correlation of each statistic with the best inverse temperature (Figure 3).
+    """Correlate each statistic with the best inverse temperature (Figure 3).
 
     Rows are sorted by |r|, largest first. Pairs of one data set are not independent, so
     the p-values and intervals are optimistic.

@@ -296,7 +296,7 @@ def losses(pairs: pd.DataFrame, scores: pd.DataFrame) -> dict[str, Any]:
 
 
 def _lost(scores: pd.DataFrame) -> dict[str, tuple[float, float, float]]:
-    """Mean, 90th percentile and maximum of the accuracy that each rule lost."""
+    """Return mean, 90th percentile and maximum of the accuracy that each rule lost."""
     lost = {}
     for rule, fractions in scores.groupby("rule", sort=False)["lost"]:
         spread = (fractions.mean(), fractions.quantile(0.9), fractions.max())

@@ -33,7 +33,7 @@ LeftOut: TypeAlias = Mapping[tuple[str, str, regression.Method], regression.Leav
 
 
 def curve(test: TemperatureGrid, validation: TemperatureGrid) -> dict[str, Any]:
-    """Best accuracies and epochs per inverse temperature, averaged over repeats."""
+    """Average best accuracies and epochs over repeats, for each inverse temperature."""
     validation_epoch = validation.curves.argmax(-1, keepdim=True)
     at_validation_best = test.curves.gather(-1, validation_epoch).squeeze(-1)
     return {
@@ -49,7 +49,7 @@ def curve(test: TemperatureGrid, validation: TemperatureGrid) -> dict[str, Any]:
 def optimum(
     test: TemperatureGrid, validation: TemperatureGrid, select_on: str
 ) -> dict[str, Any]:
-    """The optimum of one pair with its plateau, both taken from the split `select_on`.
+    """Find the optimum of one pair and its plateau, both on the split `select_on`.
 
     The row also has the optima on both splits. `log_variance` is the variance over
     repeats of the logarithm of the optimum; it is absent if there is only one repeat.
@@ -73,7 +73,7 @@ def optimum(
 
 
 def _optima_of_repeats(grid: TemperatureGrid) -> Tensor:
-    """The best inverse temperature of each single repeat, shape (repeats,)."""
+    """Find the best inverse temperature of each single repeat, shape (repeats,)."""
     optima = []
     for curves in grid.curves:
         repeat = TemperatureGrid(
@@ -152,12 +152,12 @@ def _is_usable_subset(subset: pd.DataFrame, table: pd.DataFrame) -> bool:
 
 
 def _mean(values: Tensor) -> list[float]:
-    """The mean of `values` over repeats, rounded to six digits."""
+    """Average `values` over repeats, and round to six digits."""
     return [round(float(value), 6) for value in values.double().mean(0)]
 
 
 def _predictions(table: pd.DataFrame, left_out: pd.DataFrame) -> pd.DataFrame:
-    """Best and predicted inverse temperature of every pair.
+    """Tabulate the best and the predicted inverse temperatures of every pair.
 
     `fitted` is the prediction of the fit on all pairs, `left_out` that of the fit
     without the pair's data set. As in Table 1, predictions are not clipped to the

@@ -89,7 +89,7 @@ def out_of_distribution_interval(
 def out_of_distribution_curve(
     logits_in: Tensor, logits_out: Tensor, *, score: str = "entropy", points: int = 100
 ) -> Tensor:
-    """The ROC curve at equidistant false positive rates, for a figure.
+    """Compute the ROC curve at equidistant false positive rates, for a figure.
 
     Args:
         logits_in: Logits of in-distribution samples, shape (n, classes).
@@ -124,7 +124,7 @@ def _labelled_scores(
 
 
 def _scores(logits_in: Tensor, logits_out: Tensor, score: str) -> list[Tensor]:
-    """The scores of both sets, on the CPU in float64; higher means less certain."""
+    """Score both sets, on the CPU in float64; a higher score means less certain."""
     for name, logits in (("logits_in", logits_in), ("logits_out", logits_out)):
         check_logits(logits, name=name)
         check_not_probs(logits, name=name)

@@ -164,7 +164,7 @@ def rounded_decimals(probs: Tensor) -> int | None:
 
 
 def _share_summing_to(whole: int, rows: Tensor, inside: Tensor) -> float:
-    """Share of the rows that sum to `whole`, up to rounding.
+    """Return the share of the rows that sum to `whole`, up to rounding.
 
     Rows of zeros and ones do not count, because they may be logits of a toy example or
     saturated probabilities.
@@ -193,7 +193,7 @@ def _share_summing_to(whole: int, rows: Tensor, inside: Tensor) -> float:
 def _share_with_constant_sum(
     total: float, rows: Tensor, low: Tensor, high: Tensor
 ) -> float:
-    """Share of the rows that have no negative number and sum to `total`.
+    """Return the share of the rows that have no negative number and sum to `total`.
 
     An ensemble's votes look like this, and so do the sums of its members'
     probabilities. The sums must be equal up to rounding, because logits shifted far

@@ -226,7 +226,7 @@ def _resampled_means(values: Tensor, resamples: int, seed: int) -> Tensor:
 
 
 def _percentiles(resampled: dict[str, Tensor]) -> dict[str, tuple[float, float]]:
-    """The ends of each metric's interval, from its values on the resamples."""
+    """Compute the ends of each metric's interval from its values on the resamples."""
     intervals = {}
     for name, values in resampled.items():
         low, high = torch.quantile(values, values.new_tensor(INTERVAL)).tolist()

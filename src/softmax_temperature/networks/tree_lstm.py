@@ -12,7 +12,7 @@ from softmax_temperature.networks.layers import Classifier, upload
 # Deviation: the sizes of memory and embedding and the dropout before the classifier are
 # those of Tai et al. 2015 for this task, because the focal paper gives none. Our leaves
 # and inner nodes have separate biases; in equations 9 to 14 of Tai et al. all nodes
-# share their biases, and the released code has no input gate at leaves and no output
+# share the same biases, and the released code has no input gate at leaves and no output
 # gate at inner nodes.
 # Deviation: neutral is a third class in training, as in the released code, and we leave
 # it out of the softmax in evaluation, so that a sentence's probabilities of the other

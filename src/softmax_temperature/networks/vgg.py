@@ -22,7 +22,7 @@ from softmax_temperature.networks.layers import (
 # fan-out)) with biases 0, because the paper trains in TensorFlow and does not state its
 # initial weights. PyTorch's default is smaller: after an epoch with a learning rate of
 # 0.01 this network still guesses (loss 2.303), a fitted temperature is noise (0.07 to
-# 0.22 in two runs), and Cooling then acts as a larger step.
+# 0.22 in two runs), and Cooling then acts like a larger step.
 
 
 class SmallVGG(Classifier):

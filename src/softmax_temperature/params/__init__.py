@@ -67,7 +67,7 @@ class Params(Section):
     temperature_check: TemperatureCheck
 
     def embedded_pairs(self) -> list[tuple[str, str]]:
-        """The (data set, backbone) pairs that `classifier_temperature` embeds."""
+        """List the (data set, backbone) pairs that `classifier_temperature` embeds."""
         paper = self.classifier_temperature
         return [
             (dataset, backbone)

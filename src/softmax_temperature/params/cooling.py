@@ -125,7 +125,7 @@ class Segmentation(SegmentationTask):
     arms: ClassVar[tuple[str, ...]] = (NO_COOLING, "last_layer")
 
     def trainings(self) -> list[tuple[str, int]]:
-        """Arm and seed of every training run."""
+        """List arm and seed of every training run."""
         return list(product(self.arms, range(self.seeds)))
 
     @model_validator(mode="after")
@@ -165,7 +165,7 @@ class Cooling(Section):
         )
 
     def trainings(self) -> list[tuple[str, str, str, int]]:
-        """Experiment, schedule, arm and seed of every training run."""
+        """List experiment, schedule, arm and seed of every training run."""
         return [
             (name, schedule, arm, seed)
             for name, experiment in self.experiments.items()

@@ -299,7 +299,7 @@ class Focal(Section):
         )
 
     def trainings(self) -> list[tuple[str, str, int]]:
-        """Task, arm and seed of every training run."""
+        """List task, arm and seed of every training run."""
         return [
             (task, arm, seed)
             for task in self.tasks

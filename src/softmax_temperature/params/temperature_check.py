@@ -72,7 +72,7 @@ class Confirmation(NamedTuple):
 
 
 def number_in(start: str, kind: str) -> float | None:
-    """The number in a `start` such as "pair-0.5"; None if it is not of this `kind`."""
+    """Read the number in a `start` such as "pair-0.5"; None for another `kind`."""
     if not start.startswith(kind):
         return None
     return float(start.removeprefix(kind))
@@ -213,7 +213,7 @@ class EarlyLearning(GradientFlow):
     norms: Norms
 
     def courses(self) -> list[tuple[str, str, int]]:
-        """Network, question and seed of every cell."""
+        """List network, question and seed of every cell."""
         return [
             (name, question, seed)
             for name, seeds in self.networks.items()
@@ -252,7 +252,7 @@ class TemperatureCheck(EvaluationSettings):
         return self.recipe.changed(self.sweeps[sweep].recipe, by=f"sweeps.{sweep}")
 
     def trainings(self) -> list[Training]:
-        """Every training run, in the order of the parameters."""
+        """List every training run, in the order of the parameters."""
         return [
             Training(name, inverse_temperature, rate, start, seed)
             for name, sweep in self.sweeps.items()
@@ -263,7 +263,7 @@ class TemperatureCheck(EvaluationSettings):
         ]
 
     def confirmations(self) -> list[Confirmation]:
-        """Every confirmation run, in the order of the parameters.
+        """List every confirmation run, in the order of the parameters.
 
         Confirmation runs have other seeds than the runs that choose the learning rate.
         """

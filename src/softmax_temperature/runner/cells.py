@@ -198,7 +198,7 @@ class _Task:
 
 
 def fingerprint(cell: Cell, seed: int) -> str:
-    """The digest of everything that the result of `cell` depends on.
+    """Compute the digest of everything that the result of `cell` depends on.
 
     Raises ArtifactError if an input is missing.
     """

@@ -43,13 +43,13 @@ _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 def import_closure(
     module: str, *, excluded: frozenset[str] = EXCLUDED
 ) -> tuple[str, ...]:
-    """Sorted names of the modules that `module` imports, directly or indirectly.
+    """Return the names of the modules that `module` imports, directly or indirectly.
 
-    The closure includes `module` itself, and the parent packages of its modules. If
-    `module` is the project's own (next to params.yaml), the closure also includes the
-    project's other modules that it imports. The closure leaves out packages that only
-    export names for users, the registry of stages, excluded folders, and imports for
-    type checking.
+    The names are sorted. The closure includes `module` itself, and the parent packages
+    of its modules. If `module` is the project's own (next to params.yaml), the closure
+    also includes the project's other modules that it imports. The closure leaves out
+    packages that only export names for users, the registry of stages, excluded folders,
+    and imports for type checking.
     """
     if not _in_package(module):
         return _closure_of_project_module(module, excluded)
@@ -82,7 +82,7 @@ def _closure_of_project_module(
 
 @cache
 def code_digest(module: str) -> str:
-    """The sha256 of the code in `module`'s closure and of its libraries' versions.
+    """Compute the sha256 of the code in `module`'s closure and its libraries' versions.
 
     Libraries count if a module of the closure imports them directly. Within one process
     the code is read once, at the first call.
@@ -95,7 +95,7 @@ def code_digest(module: str) -> str:
 
 
 def project_files(module: str) -> list[Path]:
-    """The files of the project's own modules in the closure of `module`."""
+    """List the files of the project's own modules in the closure of `module`."""
     return [source_path(name) for name in import_closure(module) if _in_project(name)]
 
 
@@ -139,7 +139,7 @@ def _in_project(module: str) -> bool:
 
 
 def _imported_names(module: str) -> set[str]:
-    """The modules that `module` may import; `from a import b` gives a and a.b.
+    """List the modules that `module` may import; `from a import b` gives a and a.b.
 
     For a name that a package exports to users, the result contains the module that
     defines the name.
@@ -167,7 +167,7 @@ def _defining_module(package: str, name: str) -> str:
 
 
 def _libraries(module: str) -> set[str]:
-    """The top-level names of the libraries that `module` imports directly."""
+    """List the top-level names of the libraries that `module` imports directly."""
     if _in_package(module):
         imported = _graph(EXCLUDED).find_modules_directly_imported_by(module)
     else:
@@ -182,9 +182,10 @@ def _parents(module: str) -> set[str]:
 
 @cache
 def code_only(path: Path) -> str:
-    """The code in the file `path` in a normal form, without comments and descriptions.
+    """Return the code in the file `path` in a normal form, without its explanations.
 
-    Descriptions are docstrings and the strings below attributes and constants.
+    Explanations are comments, docstrings, and the strings below attributes and
+    constants.
     """
     tree = ast.parse(path.read_text(encoding="utf-8"))
     for node in ast.walk(tree):

@@ -14,7 +14,7 @@ REFERENCE = re.compile(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*")
 
 
 def reference_to(name: str, table: Mapping[str, str], kind: str) -> str:
-    """The "package.module:Class" for `name`; an unknown name raises InputError."""
+    """Return the "package.module:Class" for `name`; refuse an unknown name."""
     if name in table:
         return table[name]
     if REFERENCE.fullmatch(name):
@@ -34,7 +34,7 @@ def implementations(value: Any) -> Iterator[str]:
 
 
 def module_of(reference: str) -> str:
-    """The module in `reference`, which is a "package.module:Class"."""
+    """Return the module in `reference`, which is a "package.module:Class"."""
     return reference.partition(":")[0]
 
 
@@ -46,7 +46,7 @@ def search_project_folder() -> None:
 
 
 def load_class(reference: str, base: type) -> Any:
-    """Load the class `reference`; InputError unless it is a subclass of `base`."""
+    """Load the class `reference`; refuse a class that is not a subclass of `base`."""
     search_project_folder()
     module, _, name = reference.partition(":")
     try:

@@ -22,7 +22,7 @@ _MMAP_THRESHOLD = -3
 
 @cache
 def machine() -> dict[str, Any]:
-    """The properties of this machine that affect results and times; not its name."""
+    """Describe the properties of this machine that affect results and times."""
     has_gpu = torch.cuda.is_available()
     cores = os.cpu_count()
     if sys.platform == "linux":
@@ -49,7 +49,7 @@ def versions(libraries: tuple[str, ...] = LIBRARIES) -> dict[str, str]:
 
 
 def _instructions() -> str:
-    """The instruction set that torch uses, and whether it has bfloat16 products.
+    """Name the instruction set that torch uses, and say if it has bfloat16 products.
 
     Precision "auto" depends on bfloat16, which some processors with AVX-512 lack.
     """

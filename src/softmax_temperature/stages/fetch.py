@@ -40,7 +40,7 @@ def fetch(params: Params) -> Iterator[Cell]:
 
 
 def sources_digest(sources: list[str], root: Path) -> str | None:
-    """One digest over the files of all `sources`; None if no source has files.
+    """Compute one digest over the files of all `sources`; None if there are no files.
 
     Raises:
         InputError: If class folders have a wrong form, or a file cannot be read.
@@ -55,10 +55,10 @@ def sources_digest(sources: list[str], root: Path) -> str | None:
 
 
 def _digest_to_plan(sources: list[str], root: Path) -> str | None:
-    """The digest of the files of all `sources`, for the cell's plan.
+    """Compute the digest of the files of all `sources`, for the cell's plan.
 
-    None if no source has files, or if a source is invalid; the cell then reports the
-    error.
+    Returns None if no source has files, or if a source is invalid. The cell then
+    reports the error.
     """
     with suppress(InputError):
         return sources_digest(sources, root)

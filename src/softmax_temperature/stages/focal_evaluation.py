@@ -170,7 +170,7 @@ def _compared(
 
 
 def _auroc(test: Tensor, outliers: Tensor, settings: dict[str, int]) -> dict[str, Any]:
-    """The area under the ROC curve of the entropy, with its interval."""
+    """Compute the area under the ROC curve of the entropy, with its interval."""
     area = metrics.out_of_distribution_auroc(test, outliers, score="entropy")
     low, high = metrics.out_of_distribution_interval(
         test, outliers, score="entropy", **settings
@@ -184,7 +184,7 @@ def _auroc(test: Tensor, outliers: Tensor, settings: dict[str, int]) -> dict[str
 
 
 def _roc(test: Tensor, outliers: Tensor) -> Rows:
-    """The points of the ROC curve of the entropy."""
+    """Compute the points of the ROC curve of the entropy."""
     curve = metrics.out_of_distribution_curve(test, outliers, points=CURVE_POINTS)
     return [
         {"false_positive_rate": false_positives, "true_positive_rate": true_positives}

@@ -73,7 +73,7 @@ class Item:
 
 
 def input_items(params: Params) -> list[Item]:
-    """The items that `params` name, without the items of unused papers."""
+    """List the items that `params` name, without the items of unused papers."""
     return [
         *_data_sets(params),
         *_weights(params),
@@ -85,7 +85,7 @@ def input_items(params: Params) -> list[Item]:
 def missing_items(
     params: Params, *, to_come: bool = False
 ) -> list[tuple[Item, MissingInput]]:
-    """The missing items, each with the error that tells how to get it.
+    """List the missing items, each with the error that tells how to get it.
 
     If `to_come` is true, items that the run would download first do not count.
     """
@@ -102,7 +102,7 @@ def missing_items(
 
 
 def missing_lines(params: Params, *, to_come: bool = False) -> list[str]:
-    """One line per missing item: its name, where it is expected, and how to get it."""
+    """Write one line per missing item: its name, its expected place, how to get it."""
     missing = missing_items(params, to_come=to_come)
     return list(dict.fromkeys(str(fault) for _, fault in missing))
 
@@ -135,7 +135,7 @@ def download_missing(params: Params, program: str | None = None) -> list[str]:
 
 
 def without_missing(params: Params, *, to_come: bool = False) -> Params:
-    """The parameters without anything that needs a missing item (see `missing_items`).
+    """Leave out of `params` what needs a missing item (see `missing_items`).
 
     A task keeps its existing out-of-distribution and shifted sets. A section of the
     result may be empty, which a parameter file does not allow.

@@ -191,7 +191,7 @@ def confirm(job: Job, *, rates: dict[str, float], **plan: Any) -> None:
 
 
 def _accuracy(training: Artifact) -> float:
-    """The validation accuracy of a run; a diverged run counts as random guessing."""
+    """Return a run's validation accuracy; a diverged run counts as random guessing."""
     record = training.json("record.json")
     if record["diverged"]:
         return 1 / float(record["classes"])
@@ -200,7 +200,7 @@ def _accuracy(training: Artifact) -> float:
 
 
 def _statistics(trainer: Trainer, sample: Samples) -> dict[str, float] | None:
-    """Statistics of the last layer's inputs for the training samples in `sample`.
+    """Describe the last layer's inputs for the training samples in `sample`.
 
     Returns None if too large a learning rate has set all units to 0: such features are
     a valid result, but they have no direction to describe.

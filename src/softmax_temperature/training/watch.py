@@ -1,4 +1,4 @@
-"""Records of a run after its epochs: metrics of the splits, norms, the best epoch."""
+"""Records of a run after its epochs: metrics of splits, norms, and the best epoch."""
 
 import copy
 import math
@@ -191,7 +191,8 @@ class Norms(Callback):
     def after_epoch(self, trainer: Trainer) -> None:
         """Add the epoch's row to `history`.
 
-        Raises Diverged if logits are not finite, or a norm is beyond float32.
+        Raises Diverged if logits are not finite, or a norm exceeds the range of
+        float32.
         """
         logits, _ = trainer.evaluate(self._inputs)
         gradient_norm = torch.stack(self._gradients).double().mean().item()
