@@ -219,7 +219,10 @@ def statements(
 def _gradient_norms(
     network: nn.Module, images: Tensor, labels: Tensor
 ) -> tuple[float, float, float]:
-    """Predicted and measured gradient norm, and the largest relative difference."""
+    """Return predicted and measured gradient norm, and the largest difference.
+
+    The difference is relative.
+    """
     predicted = predicted_last_layer_gradients(network, images, labels)
     measured = measured_gradients(network, images, labels)
     differences = []

@@ -126,7 +126,10 @@ def _read_nodes(text: str) -> list[_Node]:
 
 
 def _row(number: int, node: _Node) -> tuple[str, int, int, int]:
-    """The word, the two children and the label of `node`, which has this `number`."""
+    """Return the word, the two children and the label of `node`.
+
+    Error messages call the node `number`.
+    """
     words = node.pieces[1:]
     has_label = node.pieces[:1] and node.pieces[0] in _LABELS
     children_needed = 0 if words else 2

@@ -145,7 +145,7 @@ class Start:
         return self.network.kernel_product(self.network.start, weights)
 
     def drift_rate(self) -> float:
-        """Initial rate of kernel change per unit of rescaled time, at β = 1.
+        """Return the initial rate of kernel change per unit of rescaled time, at β = 1.
 
         The parameters start along (1/β) Jᵀ residual(Z_0), so ||dΘ/ds||_F / ||Θ_0||_F is
         the returned rate divided by β.

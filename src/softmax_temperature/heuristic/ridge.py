@@ -405,7 +405,7 @@ class Study:
         return np.asarray(best - self.accuracy(rows, inverse_temperatures))
 
     def best_constant(self, rows: Rows) -> float:
-        """The grid's inverse temperature that loses the least accuracy over `rows`."""
+        """Choose the inverse temperature that loses the least accuracy over `rows`."""
         curves = self.accuracies[rows]
         lost = curves.max(axis=1, keepdims=True) - curves
         return float(self.grid[lost.mean(axis=0).argmin()])

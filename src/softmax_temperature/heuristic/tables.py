@@ -174,7 +174,7 @@ def _predictions(table: pd.DataFrame, left_out: pd.DataFrame) -> pd.DataFrame:
 def _rules(
     table: pd.DataFrame, runs: pd.DataFrame, scores: pd.DataFrame, left_out: LeftOut
 ) -> pd.DataFrame:
-    """Each rule's choice for every pair, its test accuracy, and the accuracy lost."""
+    """Tabulate each rule's choice for every pair, its test accuracy, and its loss."""
     choices = _choices(table, scores, left_out)
     rules = pd.concat(choices, names=["rule"]).reset_index("rule")
     rules = rules.reset_index(drop=True)

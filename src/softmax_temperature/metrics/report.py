@@ -216,7 +216,7 @@ def _check_pair(
 
 
 def _resampled_means(values: Tensor, resamples: int, seed: int) -> Tensor:
-    """Column means of `values` (n, columns) on each resample, (resamples, columns)."""
+    """Average each column of `values` on each resample, shape (resamples, columns)."""
     samples = len(values)
     sums = [
         weights.to(values.device) @ values

@@ -42,7 +42,10 @@ def machine() -> dict[str, Any]:
 
 @cache
 def versions(libraries: tuple[str, ...] = LIBRARIES) -> dict[str, str]:
-    """The versions of Python and `libraries`, by default all that affect results."""
+    """Return the versions of Python and of `libraries`.
+
+    By default these are all libraries that affect results.
+    """
     return {"python": platform.python_version()} | {
         name: version(name) for name in libraries
     }

@@ -122,7 +122,7 @@ def _scaled(sets: Sets, scaling: str) -> tuple[Sets, dict[str, Any]]:
 
 
 def _test_row(sets: Sets, settings: dict[str, int]) -> dict[str, Any]:
-    """The test metrics of all predictions and of confident ones (appendix H)."""
+    """Compute test metrics of all predictions and of confident ones (appendix H)."""
     test, labels = sets["test"].for_evaluation()
     report = metrics.calibration_report(test, labels, **settings)
     confident = metrics.confident_report(test, labels, threshold=CONFIDENT, **settings)
@@ -130,7 +130,7 @@ def _test_row(sets: Sets, settings: dict[str, int]) -> dict[str, Any]:
 
 
 def _row(report: dict[str, Any], names: Collection[str] = ()) -> dict[str, Any]:
-    """The metrics `names` of `report` (all if empty), with their intervals' ends."""
+    """Select the metrics `names` of `report`, or all, with their intervals' ends."""
     settings = {"classes", "bins", "bootstrap", "intervals"}
     row = {name: report[name] for name in names or report.keys() - settings}
     for name, (low, high) in report["intervals"].items():

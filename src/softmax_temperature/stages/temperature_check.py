@@ -101,7 +101,7 @@ def confirm_temperature_check(params: Params) -> Iterator[Cell]:
 def plan_of(
     params: Params, sweep: str, inverse_temperature: float, start: str, seed: int
 ) -> dict[str, Any]:
-    """The arguments of `train`, except the learning rate and the data's location."""
+    """Collect the arguments of `train`, except learning rate and location of data."""
     paper = params.temperature_check
     return {
         "inverse_temperature": inverse_temperature,
