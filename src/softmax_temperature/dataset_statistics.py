@@ -195,7 +195,7 @@ def _sizes_and_moments(unit: Array, classes: Indices) -> dict[str, float]:
 
 
 def _membership(classes: Indices) -> tuple[sparse.csc_array, Array]:
-    """The matrix (n_classes, n) that sums rows by class, and the sizes of classes."""
+    """Return the matrix (n_classes, n) that sums rows by class, and the class sizes."""
     ones = np.ones(len(classes))
     positions = (classes, np.arange(len(classes)))
     counts = np.bincount(classes).astype(np.float64)

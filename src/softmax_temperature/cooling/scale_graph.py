@@ -180,9 +180,9 @@ class Layer:
         target: Group of the layer's output.
         weight: Name of the parameter that multiplies the input.
         bias: Name of the parameter that is added.
-        normalises: Whether the layer's output does not depend on the scale of its
-            input. Such a layer is counted as part of a neighbouring layer, not as one
-            of the paper's L.
+        normalises: Whether the layer removes the scale of its input, as batch
+            normalisation does. Such a layer is counted as part of a neighbouring layer,
+            not as one of the paper's L.
     """
 
     source: int

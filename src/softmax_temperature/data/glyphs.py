@@ -94,7 +94,7 @@ def read_glyphs(name: str, *, seed: int) -> RawDataset:
     With the same seed, a data set with fewer classes is part of every larger one.
 
     Raises:
-        InputError: If there are fewer than N characters.
+        InputError: If N is below 2 or above the number of characters.
     """
     pool = downstream_pool
     if name.startswith("glyphs-pretrain-"):
@@ -131,7 +131,7 @@ def read_glyph_scenes(name: str, *, seed: int) -> tuple[Pixels, Pixels]:
         Images and labels, each (scenes, 64, 64) uint8.
 
     Raises:
-        InputError: If there are fewer than N characters.
+        InputError: If N is below 2 or above the number of characters.
     """
     characters = choose_characters(
         _number_in(name), downstream_pool, where=name, seed=seed

@@ -35,7 +35,7 @@ _EXAMPLES = ("glyphs-10", "glyphs-100", "glyphs-1000", "glyphs-pretrain-100")
 
 
 def is_built_in(name: str) -> bool:
-    """Whether a data set is built in, so that data.root is not used."""
+    """Whether a data set is built in, which means that data.root is not used."""
     return name in {DIGITS, PHRASES} or IS_GLYPHS.fullmatch(name) is not None
 
 

@@ -1,4 +1,4 @@
-"""Correlated pairs: a trained network's logits minus a frozen one's."""
+"""Correlated pairs: the logits of a trained network minus those of a frozen one."""
 
 from __future__ import annotations
 

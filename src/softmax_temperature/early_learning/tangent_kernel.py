@@ -88,8 +88,8 @@ class FlatNetwork:
 
         Args:
             parameters: The point at which J is taken, shape (p,).
-            weigh: Function from the logits of a slice of samples, and that slice, to
-                the weights of these logits.
+            weigh: Function that maps the logits of some samples, and the slice of these
+                samples, to the weights of the logits.
         """
         leaf = parameters.detach().requires_grad_()
         total = torch.zeros_like(parameters)

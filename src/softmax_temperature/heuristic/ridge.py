@@ -122,9 +122,9 @@ class RidgeHeuristic(BaseModel):
         datasets: Names of the data sets in the fit.
         lost: Accuracy that each rule of `score_rules` lost on left-out data sets: mean,
             90th percentile and maximum, as fractions.
-        inside: The same on the pairs inside the range of the other data sets; None if
-            there are no such pairs, or if the file lacks this field.
-        outside: The same on the other pairs.
+        inside: The accuracy lost on pairs inside the range of the other data sets; None
+            if there are no such pairs, or if the file lacks this field.
+        outside: The accuracy lost on the other pairs, as in `inside`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

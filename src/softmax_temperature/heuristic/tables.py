@@ -194,7 +194,7 @@ def _rules(
 def _choices(
     table: pd.DataFrame, scores: pd.DataFrame, left_out: LeftOut
 ) -> dict[str, pd.DataFrame]:
-    """The inverse temperature that each rule chooses for every pair, by rule."""
+    """Collect the inverse temperature that each rule chooses for each pair, by rule."""
     scored = {
         str(rule): rows.drop(columns="rule") for rule, rows in scores.groupby("rule")
     }
@@ -213,7 +213,7 @@ def _choices(
                 inverse_temperature=predictions["predicted"]
             )
     choices[RIDGE_RULE] = scored[ridge.HEURISTIC]
-    # This rule is scored only if there are several backbones.
+    # `ridge.score_rules` scores WITHOUT_BACKBONE only if there are several backbones.
     if ridge.WITHOUT_BACKBONE in scored:
         choices["the same, backbone left out too"] = scored[ridge.WITHOUT_BACKBONE]
     choices[CONSTANT_RULE] = scored[ridge.CONSTANT]

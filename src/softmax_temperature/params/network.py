@@ -56,7 +56,7 @@ class Backbone(Section):
     - "pretrain": the pipeline's stage `pretrain`, which trains the network;
     - "untrained": no source; the weights stay random (seeded).
 
-    `tensor` is the embedding:
+    `tensor` says which tensor is the embedding:
 
     - "head_input": the input of the last linear layer;
     - "mean_features": the mean over all positions of the last convolutional map;

@@ -1,4 +1,4 @@
-"""A description of the machine and libraries behind a result, and torch's settings.
+"""Describe the machine and the libraries behind a result, and set up torch.
 
 The settings concern device, precision, threads and memory.
 """
@@ -52,7 +52,7 @@ def versions(libraries: tuple[str, ...] = LIBRARIES) -> dict[str, str]:
 
 
 def _instructions() -> str:
-    """Name the instruction set that torch uses, and say if it has bfloat16 products.
+    """Name torch's instruction set, and say whether it has bfloat16 products.
 
     Precision "auto" depends on bfloat16, which some processors with AVX-512 lack.
     """

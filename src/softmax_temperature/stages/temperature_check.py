@@ -101,7 +101,7 @@ def confirm_temperature_check(params: Params) -> Iterator[Cell]:
 def plan_of(
     params: Params, sweep: str, inverse_temperature: float, start: str, seed: int
 ) -> dict[str, Any]:
-    """Collect the arguments of `train`, except learning rate and location of data."""
+    """Collect the arguments of `train`, except `learning_rate` and `root`."""
     paper = params.temperature_check
     return {
         "inverse_temperature": inverse_temperature,

@@ -1,4 +1,4 @@
-"""Cooling while a network trains, fitted on held-out samples.
+"""Cooling while a network trains, with temperatures fitted on held-out samples.
 
 Cooling paper, Algorithm 3.1 for classifiers and section 4.4 for pixels.
 """

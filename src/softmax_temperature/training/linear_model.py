@@ -1,7 +1,7 @@
 """A logistic regression with two weights on four Gaussian clusters.
 
 The model is trained by gradient descent (focal paper, appendix C). Points have shape
-(n, features), labels (n,) are 0 or 1, weights have shape (features,).
+(n, features), labels (n,) are 0 or 1, and weights have shape (features,).
 """
 
 import numpy as np

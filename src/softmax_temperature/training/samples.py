@@ -14,7 +14,7 @@ from softmax_temperature.params.recipe import Recipe
 
 @dataclass(frozen=True)
 class Samples:
-    """One split: inputs (n, ...), labels (n,) or (n, ...), and their batches.
+    """The samples of one split: inputs (n, ...), and labels (n,) or (n, ...).
 
     `one_shape` says whether all batches have the same shape.
     """
