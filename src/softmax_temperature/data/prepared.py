@@ -70,7 +70,7 @@ class PreparedData:
         return self._part(split, tuple(texts))
 
     def part(self, split: SplitName) -> Part:
-        """Read one split of a data set of equally large images fully into memory."""
+        """Read one split fully into memory; all its images must have one size."""
         batches: Any = list(self.batches(split, _BATCH_IN_MEMORY))
         return self._part(split, torch.cat(batches))
 

@@ -258,7 +258,7 @@ def inside_range_of_others(pairs: pd.DataFrame) -> NDArray[np.bool_]:
 
 
 def _without_dataset_and_backbone(study: Study, backbones: NDArray[Any]) -> Floats:
-    """Predict each pair from the pairs with neither its data set nor its backbone."""
+    """Predict each pair from the pairs that share neither data set nor backbone."""
     predictions = np.empty(len(backbones))
     for train, test in leave_one_group_out(study.datasets):
         for row in test:

@@ -115,10 +115,11 @@ class Task(TaskTraining):
 class Watching(Section):
     """When, and on which images, to evaluate during training.
 
-    `train_images` training images (null: all) are evaluated every `every` epochs and
-    after the first and the last epoch; if the best epoch is selected, they are
-    evaluated after every epoch. Figure 3 shows the epochs in `gradient_epochs`, Figure
-    A.1 those in `reliability_epochs`.
+    `train_images` training images (null: all) and all held-out samples are evaluated
+    every `every` epochs, after the first and the last epoch, and after the epochs of
+    the figures. If the best epoch is selected, they are evaluated after every epoch.
+    Figure 3 shows the epochs in `gradient_epochs`, Figure A.1 those in
+    `reliability_epochs`.
     """
 
     train_images: PositiveInt | None

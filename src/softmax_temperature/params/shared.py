@@ -69,9 +69,9 @@ class Dataset(Section):
 
     If a limit is null, all samples are used; other limits keep the classes balanced.
     `source` is the name of the source, if it differs from the key: one source may be
-    prepared in several ways, and several sources may be joined. `pool` joins the
-    training and test parts of a text data set, and then draws a quarter of each class
-    as a new test part. If `validation_fraction` is null, the value in `fetch` applies.
+    prepared in several ways, and several sources may be joined. `pool` joins all parts
+    of a text data set, and then draws a quarter of each class as a new test part. If
+    `validation_fraction` is null, the value in `fetch` applies.
     """
 
     source: Name | Annotated[list[Name], Field(min_length=1)] | None = None

@@ -226,7 +226,7 @@ class EvaluationSettings(Section):
     """Settings for reading texts and for evaluating during training.
 
     `watch_images` training images and all held-out data are evaluated every
-    `watch_every` epochs.
+    `watch_every` epochs, and after the first and the last epoch.
     """
 
     text: Text

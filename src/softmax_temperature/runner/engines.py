@@ -130,7 +130,7 @@ def _processes(work: Work[Task], compute: Compute) -> Iterator[Submit[Task]]:
 
 
 def _begin_worker(stage: int, folder: str) -> None:
-    """Ignore interrupts; on Linux, end when process `stage` ends, even if by a kill."""
+    """Ignore interrupts; on Linux, end with process `stage`, even if it is killed."""
     # A terminal interrupts both the stage and its workers; the stage ends the workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if sys.platform == "linux":

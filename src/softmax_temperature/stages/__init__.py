@@ -177,7 +177,7 @@ class Stage:
     """A stage that consists of the cells that `declare` yields.
 
     Its results are published in the folder `output`. The stage belongs to `paper`, or
-    to all papers if that is None.
+    to all papers if `paper` is None.
     """
 
     name: str
