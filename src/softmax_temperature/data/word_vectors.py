@@ -56,8 +56,8 @@ class WordVectors(NamedTuple):
 def word_vectors_digest(path: Path) -> str | None:
     """Compute the sha256 of a file of word vectors; None if the file is missing.
 
-    The digest is computed once per version of the file, because the file may have
-    gigabytes.
+    The digest is computed once per version of the file, because the file may be
+    gigabytes large.
     """
     if not path.is_file():
         return None

@@ -126,7 +126,7 @@ def matrix(table: pd.DataFrame, names: Sequence[str]) -> Floats:
 
 
 def finite(statistics: Mapping[str, float], names: Sequence[str]) -> Floats:
-    """Return the named statistics as an array; refuse missing or infinite values."""
+    """Return the named statistics as an array; refuse missing and non-finite values."""
     values = np.array([statistics.get(name, np.nan) for name in names], np.float64)
     for name, value in zip(names, values, strict=True):
         if not np.isfinite(value):

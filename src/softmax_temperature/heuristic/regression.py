@@ -321,7 +321,7 @@ def _most_correlated(table: pd.DataFrame, optima: Floats, size: int) -> tuple[st
 def _out_of_fold(
     table: pd.DataFrame, size: int, method: Method
 ) -> tuple[Floats, dict[str, tuple[str, ...]]]:
-    """Predict each pair from other data sets; also return each fold's statistics."""
+    """Predict each pair from the other data sets; return each fold's statistics too."""
     datasets = table["dataset"].to_numpy()
     linear = np.empty(len(table))
     chosen = {}

@@ -107,7 +107,7 @@ def _logits(training: Artifact, file: str) -> Sets:
 
 
 def _scaled(sets: Sets, scaling: str) -> tuple[Sets, dict[str, Any]]:
-    """Apply `scaling` to all logits; also return the temperature and if it is a bound.
+    """Apply `scaling` to all logits; also return the temperature and `at_bound`.
 
     The temperature is fitted on validation data.
     """
