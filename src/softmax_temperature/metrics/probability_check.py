@@ -195,7 +195,7 @@ def _share_with_constant_sum(
 ) -> float:
     """Return the share of the rows that have no negative number and sum to `total`.
 
-    An ensemble's votes look like this, and so do the sums of its members'
+    The rows of an ensemble's votes are like this, and so are sums of its members'
     probabilities. The sums must be equal up to rounding, because logits shifted far
     above 0 also have sums that are nearly equal.
 

@@ -15,11 +15,11 @@ from softmax_temperature.networks.layers import Classifier, upload
 # share the same biases, and the released code has no input gate at leaves and no output
 # gate at inner nodes.
 # Deviation: neutral is a third class in training, as in the released code, and we leave
-# it out of the softmax in evaluation, so that a sentence's probabilities of the other
-# two classes add up to 1. The released code predicts the more probable of these two,
-# and takes its probability among all three classes as the confidence. Section E says
-# that the nodes of training trees are positive, neutral or negative and that test
-# sentences are never neutral, but not how the neutral class is treated.
+# it out of the softmax in evaluation, so that the probabilities of the other two
+# classes add up to 1. The released code predicts the more probable of these two, and
+# takes its probability among all three classes as the confidence. Section E says that
+# the nodes of training trees are positive, neutral or negative and that test sentences
+# are never neutral, but not how the neutral class is treated.
 
 
 class TreeLSTM(Classifier):

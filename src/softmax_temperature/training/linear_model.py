@@ -17,7 +17,7 @@ from softmax_temperature.params.focal import LinearTraining
 # which match appendix C's description in words: corners at +-2 give the side of 4, and
 # unit normals are mixed by a random matrix in each cluster. flip_y draws a label anew
 # for 10 % of the points, so about 5 % of all labels change. If the authors changed the
-# labels of 10 %, their task is harder.
+# labels of 10 % of the points, their task is harder.
 SETTINGS = {
     "n_features": 2,
     "n_redundant": 0,

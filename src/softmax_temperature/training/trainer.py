@@ -342,7 +342,7 @@ def planned_epoch(recipe: Recipe, epochs_done: float) -> float:
 
 
 def learning_rate_factor(schedule: Schedule, position: float, length: float) -> float:
-    """The factor of the full learning rate after `position` of `length` epochs.
+    """Return the factor that multiplies `lr` after `position` of `length` epochs.
 
     Cooling paper, section 4.1; focal paper, appendices E and K.
     """
