@@ -64,13 +64,13 @@ def fit_temperature(
 
     Focal paper, section 5. "nll" finds the root of the slope of the negative
     log-likelihood, which is convex in 1 / T. The root is accurate to 1e-6 on log T at
-    any scale of the logits: logits that are c times as large get c times the
-    temperature. There is no root if the logits separate the labels (every label has the
-    largest logit of its row) or carry no information about them (equal probabilities
-    are most likely). Both cases are detected, and the result is then a bound: 1e-4 or
-    1e4 for logits of ordinary scale, times a power of 1e8 for much larger or smaller
-    ones. "ece" tries the paper's grid 0.1, 0.2, ..., 10.0 and takes the first minimum
-    of the expected calibration error.
+    any scale of the logits: multiplying all logits by c multiplies the temperature by
+    c. There is no root if the logits separate the labels (every label has the largest
+    logit of its row) or carry no information about them (equal probabilities are most
+    likely). Both cases are detected, and the result is then a bound: 1e-4 or 1e4 for
+    logits of ordinary scale, times a power of 1e8 for much larger or smaller ones.
+    "ece" tries the paper's grid 0.1, 0.2, ..., 10.0 and takes the first minimum of the
+    expected calibration error.
 
     Args:
         logits: Shape (n, classes), any float dtype; cast to float64. A masked class has

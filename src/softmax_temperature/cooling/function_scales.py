@@ -1,8 +1,8 @@
 """Activations and normalisations that store the scale of their input.
 
 Definition 3.2 (3) of the cooling paper replaces an activation f, whose input is
-multiplied by β, by β f(x / β). For ReLU, β f(x / β) is ReLU again; for tanh and GELU it
-is another function. A tanh or GELU module therefore holds β in a buffer
+multiplied by β, with β f(x / β). For ReLU, β f(x / β) is ReLU again; for tanh and GELU
+it is another function. A tanh or GELU module therefore holds β in a buffer
 `cooling_scale`, divides its input by β, and multiplies its output by β.
 
 Layer normalisation removes the factor β from its input, but its epsilon then counts 1 /

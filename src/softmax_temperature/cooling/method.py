@@ -41,8 +41,8 @@ from softmax_temperature.metrics.probability_check import (
 )
 from softmax_temperature.scaling import TemperatureFit, search_temperature
 
-# Maximal and reset temperature with which Algorithm 3.1 reduces to each of these modes
-# ("Summary", section 3.2).
+# For each mode, the maximal and the reset temperature with which Algorithm 3.1 reduces
+# to that mode ("Summary", section 3.2).
 LIMITS = {"last_layer": (math.inf, math.inf), "distributed": (0.0, 1.0)}
 MODES = (*LIMITS, "periodic")
 DEFAULT_LIMIT = 100.0

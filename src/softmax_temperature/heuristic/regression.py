@@ -210,8 +210,8 @@ def leave_one_dataset_out(
 
     Args:
         pairs: Pairs as defined in the package's docstring.
-        statistics: "best", "four_best", "all", or the number of most correlated
-            statistics, which are chosen anew in each fold.
+        statistics: "best", "four_best", "all", or a number k for the k most correlated
+            statistics. The statistics are chosen anew in each fold.
         method: "least_squares" as in the paper, or "ridge" (ours) with the penalty that
             does best on left-out data sets.
 

@@ -321,7 +321,7 @@ def is_number_between(value: Any, low: float, high: float) -> bool:
         TypeError,
         ValueError,
         RuntimeError,
-    ):  # Arrays raise the last two of these.
+    ):  # Arrays and tensors raise the last two.
         return False
 
 

@@ -64,8 +64,8 @@ def calibration_report(
     """Accuracy, proper scores and calibration errors of a classifier, with intervals.
 
     The interval of a score goes from the 5th to the 95th percentile over resamples. A
-    calibration error is the plain error of these samples, which is biased upwards. The
-    interval of a calibration error is for the true error, which the same bins would
+    calibration error is the plain error of the given samples, which is biased upwards.
+    The interval of a calibration error is for the true error, which the same bins would
     show on infinitely many samples; it contains the plain error (`metrics.intervals`).
     The maximum calibration error has no interval, because no interval that we tried has
     the right coverage.

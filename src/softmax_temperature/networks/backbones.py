@@ -44,7 +44,7 @@ _IDENTITY = {
 
 
 class LoadedBackbone(NamedTuple):
-    """A frozen network, its preprocessing, and JSON about both.
+    """A frozen network, its preprocessing, and a description of both.
 
     Attributes:
         network: Maps images (n, 3, size, size) to embeddings (n, embedding).

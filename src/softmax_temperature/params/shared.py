@@ -39,7 +39,7 @@ Ascending = Annotated[
 
 
 def _without_tilde(folder: str) -> str:
-    """Replace `~` or `~user` at the start of the path `folder` by the home folder."""
+    """Replace `~` or `~user` at the start of the path `folder` with the home folder."""
     if not folder.startswith("~"):
         return folder
     try:

@@ -60,8 +60,8 @@ def _evaluate(job: Job, *, bootstrap: int, resampling_seed: int, select: str) ->
     """Write lists of rows, which are empty if training diverged.
 
     `runs.json` has a row for each scaling of the logits after the selected epoch, and
-    of the logits after the last epoch if these are kept. The other files describe the
-    selected epoch.
+    of the logits after the last epoch if the run kept them. The other files describe
+    the selected epoch.
     """
     settings = {"bootstrap": bootstrap, "seed": resampling_seed}
     training = job.inputs["training"]

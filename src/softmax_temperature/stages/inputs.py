@@ -102,7 +102,7 @@ def missing_items(
 
 
 def missing_lines(params: Params, *, to_come: bool = False) -> list[str]:
-    """Write one line per missing item: its name, its expected place, how to get it."""
+    """Describe each missing item in a line: its name, its place, and how to get it."""
     missing = missing_items(params, to_come=to_come)
     return list(dict.fromkeys(str(fault) for _, fault in missing))
 
@@ -135,7 +135,7 @@ def download_missing(params: Params, program: str | None = None) -> list[str]:
 
 
 def without_missing(params: Params, *, to_come: bool = False) -> Params:
-    """Leave out of `params` what needs a missing item (see `missing_items`).
+    """Remove everything that needs a missing item (see `missing_items`) from `params`.
 
     A task keeps its existing out-of-distribution and shifted sets. A section of the
     result may be empty, which a parameter file does not allow.

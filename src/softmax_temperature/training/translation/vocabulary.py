@@ -44,7 +44,7 @@ class Vocabulary:
         """Learn the vocabulary of a training split; raise LeakError for another split.
 
         The order of the sentences does not matter. `size` is the largest size of the
-        vocabulary, including the four reserved numbers; every character gets a number,
+        vocabulary, including the four reserved numbers; every character has a number,
         even if the vocabulary then exceeds `size`.
         """
         counter = _splitter(BPE())
