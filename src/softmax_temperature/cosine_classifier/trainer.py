@@ -47,7 +47,7 @@ def train_temperature_grid(
     device: torch.device | str | None = None,
     precision: str = "float32",
 ) -> TemperatureGrid:
-    """Train a cosine classifier at each inverse temperature, all at once.
+    """Train one cosine classifier per inverse temperature, all at the same time.
 
     classifier_temperature, sections 3.1 and 4.3: 1,000 epochs with batches of 2,048 for
     alpha in {1, 5, 10, ..., 250}, SGD on the rescaled loss, and the best accuracy over

@@ -71,7 +71,7 @@ def ridge_path(
     penalties: Sequence[float],
     weights: Floats | None = None,
 ) -> list[Regression]:
-    """Fit one ridge regression for each of `penalties`; see `ridge` for the rest."""
+    """Fit a ridge regression for each of `penalties`; other arguments as in `ridge`."""
     if weights is None:
         weights = np.ones(len(target))
     mean, scale, design = standardised(values, weights)

@@ -86,10 +86,10 @@ def calibration_report(
         ValueError: If a shape, value or number is wrong.
     """
     # Deviation: our intervals are percentiles over resamples for scores, and those of
-    # `metrics.intervals` for calibration errors. The released error bars reflect the
-    # percentiles over resamples for every metric, (2 value - high, 2 value - low).
-    # After temperature scaling, the released error bars cover the true calibration
-    # error half of the time.
+    # `metrics.intervals` for calibration errors. For every metric, the released error
+    # bars are the percentiles over resamples, mirrored about the value: (2 value -
+    # high, 2 value - low). After temperature scaling, the released error bars cover the
+    # true calibration error half of the time.
     _check(logits, labels, bins, bootstrap, seed)
     arm = ArmStatistics.of(logits, labels.long(), int(bins), intervals=bootstrap > 0)
     return arm.report(bootstrap, seed)

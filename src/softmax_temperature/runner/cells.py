@@ -396,7 +396,7 @@ def _run(task: _Task) -> None:
 
 
 def _link(source: str, target: str) -> None:
-    if Path(source).is_symlink():  # The link leads to DVC's cache, which users clear.
+    if Path(source).is_symlink():  # A link into DVC's cache, which users may clear.
         shutil.copy2(source, target)
         return
     try:

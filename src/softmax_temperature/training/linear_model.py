@@ -97,8 +97,8 @@ def train_logistic(
     # simple 2-parameter logistic regression" in two dimensions; the centres are placed
     # around the origin, so the best boundary passes through it.
     # Deviation: every step uses all training points, and the weights start at zero,
-    # which favours no direction and is the same for every loss. The text names gradient
-    # descent but not its step size, length or start.
+    # which favours no direction and is the same for every loss. Appendix C names
+    # gradient descent but not its step size, length or start.
     weights = points.new_zeros(points.shape[1], requires_grad=True)
     path = points.new_empty(epochs, points.shape[1])
     for epoch in range(epochs):

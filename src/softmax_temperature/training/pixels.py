@@ -43,7 +43,8 @@ class PixelCrossEntropyLoss(Loss):
     ) -> Tensor:
         """The loss of a batch with logits (b, classes, height, width)."""
         # Compute the loss of a table of pixels, because torch's loss for maps is not
-        # deterministic on a GPU. If channels are last in memory, the table is no copy.
+        # deterministic on a GPU. If channels are last in memory, making the table
+        # copies nothing.
         table = pixel_table(logits)
         classes = labels.flatten().long()
         total = F.cross_entropy(table, classes, ignore_index=self.void, reduction="sum")

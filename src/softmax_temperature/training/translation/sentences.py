@@ -157,7 +157,7 @@ class LengthBatches(HostSamples):
         return cls(torch.arange(len(batches)), labels, pairs.split, pairs, batches)
 
     def to(self, device: str) -> Self:  # noqa: ARG002
-        """Leave the batches on the CPU, because token counts shape the computation."""
+        """Leave the batches on the CPU, because token counts set the tensor shapes."""
         return self
 
     def check(self, recipe: Recipe) -> None:
