@@ -127,9 +127,9 @@ class Embed(Section):
 class Text(Section):
     """The form in which a network reads texts.
 
-    The `vocabulary` most frequent words of the training texts are numbered, including
-    padding and the unknown word. The network reads at most `length` words of a text,
-    from its start or its end (`keep`).
+    The most frequent words of the training texts are numbered: `vocabulary` numbers in
+    all, of which one is for padding and one for unknown words. The network reads at
+    most `length` words of a text, from its start or its end (`keep`).
     """
 
     vocabulary: Annotated[int, Field(ge=3)]
