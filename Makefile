@@ -1,6 +1,6 @@
-# Commands for readers; `make` without a target lists them.
+# Commands for users; `make` without a target lists them.
 #
-# The first target that you run sets up the environment, once. This needs Python 3.11 to
+# The first target that needs the environment sets it up, once. This needs Python 3.11 to
 # 3.13 (choose one with `make PYTHON=python3.12 ...`) and a package index. Nothing is
 # compiled. `repro`, `report`, `profile` and `data` install fewer packages than the
 # other targets. Packages that only some parameters need, such as Ray, are installed
@@ -14,8 +14,8 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.installed
 FULL := $(VENV)/.installed-all
 
-# Stages call `python`, which must be the environment's. The path may contain spaces, so
-# make's word lists must not contain it. Bytecode is written even if the machine's settings
+# Stages call `python`, which must be the environment's. The checkout's path may contain
+# spaces, so make's word lists must not contain it. Bytecode is written even if the machine's settings
 # disable it: otherwise every process would compile torch's sources again.
 ENTER := PYTHONDONTWRITEBYTECODE= PATH="$(CURDIR)/$(BIN):$$PATH"
 
@@ -35,7 +35,7 @@ repro: $(READY) ## Rebuild every table and figure of params.yaml; only what chan
 	  print("\nThe report: results/" + read_params(Path("params.yaml")).profile + "/index.html")'
 	@test ! -e .git || $(ENTER) $(BIN)/softmax-temperature compare || true
 
-report: $(READY) ## Rebuild the picture and the HTML report from results/: no data, no GPU
+report: $(READY) ## Redraw the README's picture and rebuild the HTML report from results/
 	$(ENTER) $(BIN)/python pipeline/picture.py
 	$(ENTER) $(BIN)/python pipeline/report.py
 
@@ -55,7 +55,7 @@ lint: $(FULL) ## Check formatting, style and types
 docs: $(FULL) ## Write the docs and the API as pages that read offline: site/index.html
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
 
-bench: $(FULL) ## Measure the promised speed (ARGS="--only NAME" or "--quick")
+bench: $(FULL) ## Measure the promised speeds (ARGS="--only NAME" or "--quick")
 	$(ENTER) $(BIN)/python -m benchmarks $(ARGS)
 
 gpu-check: $(FULL) ## Check this machine's GPU in five minutes: tests, speed and memory

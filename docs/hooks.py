@@ -21,10 +21,10 @@ from mkdocs.structure.pages import Page
 from softmax_temperature.papers.html import content
 
 ROOT = Path(__file__).resolve().parent.parent
-# Pages whose tables are shown as cards, one per row, because a row is wider than a
-# page.
+# Pages whose tables are shown as cards, one card per row, because the rows are wider
+# than the page.
 CARDS = ("scorecard.md",)
-# The column of a card that holds the studies' results, one per line.
+# The column that lists the result of each study, one per line.
 STUDIES = "studies"
 SIDE = re.compile(
     r"^(holds|contradicted|inconclusive|not tested) \((.*?)\): ", re.DOTALL
@@ -36,7 +36,7 @@ LONG = 80
 LINK = re.compile(r"(?<=\]\()[^)#\s]+")
 NOTEBOOK = "notebook.ipynb"
 NOTEBOOK_PAGE = "notebook.md"
-# Numbers of a notebook link to records, which only the report shows.
+# A notebook's numbers link to records, which the report shows but the site does not.
 TO_RECORD = re.compile(r'<a href="records\.json#[^"]*">(.*?)</a>', re.DOTALL)
 DISPLAYED = re.compile(r'<math [^>]*display="block".*?</math>', re.DOTALL)
 TO_DOCS = re.compile(r'(?<=href=")((?:\.\./)+)docs/([^"#]+)\.md')
@@ -66,25 +66,25 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def _copied(path: str, config: MkDocsConfig) -> File:
-    """A file outside docs/ as it is."""
+    """Return an unchanged copy of a file outside docs/, for the site."""
     return File.generated(config, path, abs_src_path=str(ROOT / path))
 
 
 def _in_site(path: str) -> str:
-    """Where the site has a file outside docs/: a notebook is a page."""
+    """Return the path in the site of a file outside docs/; a notebook is a page."""
     return path.replace(NOTEBOOK, NOTEBOOK_PAGE)
 
 
 def _added(path: str, config: MkDocsConfig) -> File:
-    """A file outside docs/ as a file of the site."""
+    """Return the site's file for a file outside docs/: a page if it is a notebook."""
     place = _in_site(path)
     if place == path:
         return _copied(path, config)
-    # The search would find every number of a table.
     paper = _read(path).cells[0].source.splitlines()[0].lstrip("# ")
     _, study, slug, _ = Path(path).parts
     title = f"{paper}: notebook of {study}"
     of_paper = relpath(f"{slug}.md", Path(place).parent)
+    # The search leaves the page out: it would find every number of the page's tables.
     text = f"""---
 title: {json.dumps(title)}
 search:
@@ -98,12 +98,12 @@ code, is [{path}]({NOTEBOOK}){{: download="{study}.ipynb" }}, for Jupyter.
 
 
 def _read(path: str) -> Any:
-    """A notebook below the root of the repository."""
+    """Read a notebook; `path` is relative to the root of the repository."""
     return nbformat.read(ROOT / path, as_version=4)
 
 
 def _notebook(page: str) -> str:
-    """The texts, tables and figures of the notebook that a page shows."""
+    """Render the notebook that `page` shows as HTML: its texts, tables and figures."""
     drawn = content(_read(page.replace(NOTEBOOK_PAGE, NOTEBOOK)))
     drawn = TO_DOCS.sub(r"\1\2.html", TO_RECORD.sub(r"\1", drawn))
     drawn = DISPLAYED.sub(r'<span class="formula">\g<0></span>', drawn)
@@ -135,7 +135,10 @@ def on_page_content(html_text: str, page: Page, **_: Any) -> str:
 
 
 def _outside(link: str, page: str) -> str | None:
-    """The path below the root of a linked file that is not in docs/, or None."""
+    """Return the path of a linked file below the root, or None.
+
+    None stands for files in docs/, for files outside the repository and for addresses.
+    """
     if link.startswith(("http://", "https://", "mailto:")):
         return None
     folder = (Path("docs") / page).parent.as_posix()
@@ -154,7 +157,10 @@ def _inline(code: re.Match[str]) -> str:
 
 
 def _as_cards(table: re.Match[str]) -> str:
-    """A table of claims whose cells name their columns, for the style sheet."""
+    """Let each cell of a table of claims name its column, so that rows become cards.
+
+    The style sheet draws the cards. Other tables are returned unchanged.
+    """
     names = re.findall(r"<th>(.*?)</th>", table[0])
     if names[:1] != ["verdict"]:
         return table[0]
@@ -170,10 +176,10 @@ def _as_cards(table: re.Match[str]) -> str:
 
 
 def _transposed(table: re.Match[str]) -> str:
-    """A table of metrics by method, with a row for each method if there are more.
+    """Give a table of metrics by method one row per method.
 
-    Methods as columns would not fit the page. Only a table with one column of names
-    can be turned.
+    A table is turned only if it has more methods than metrics, because so many columns
+    would not fit the page, and only if it has a single column of names.
     """
     names, rows = _cells(table[0])
     is_turnable = _plain(names[0]) == "metric" if names else False
@@ -190,19 +196,19 @@ def _transposed(table: re.Match[str]) -> str:
 
 
 def _cells(table: str) -> tuple[list[str], list[list[str]]]:
-    """The heads of a table and the cells of its rows, with their tags."""
+    """Return the heads of a table and the cells of its rows, all with their tags."""
     names = re.findall(r"<th\b.*?</th>", table, re.DOTALL)
     rows = re.findall(r"<tr>(?:(?!</?tr>).)*?<td\b.*?</tr>", table, re.DOTALL)
     return names, [re.findall(r"<td\b.*?</td>", row, re.DOTALL) for row in rows]
 
 
 def _inner(cell: str) -> str:
-    """A cell without its own tag."""
+    """Return the content of a cell, without the cell's own tag."""
     return cell.partition(">")[2].rpartition("<")[0]
 
 
 def _stacked(table: re.Match[str]) -> str:
-    """A table whose cells name their columns, if a phone is too narrow for it."""
+    """Let each cell of a table name its column if the table is too wide for a phone."""
     heads, cells = _cells(table[0])
     names = [_plain(name) for name in heads]
     if any(len(row) != len(names) for row in cells):
@@ -220,19 +226,19 @@ def _stacked(table: re.Match[str]) -> str:
 
 
 def _named(name: str, cell: str) -> str:
-    """A cell with the name of its column as an attribute."""
+    """Add the name of its column to a cell, as an attribute."""
     start, _, content = cell.removesuffix("</td>").partition(">")
     label = html.escape(name)
     return f'{start} data-column="{label}"><span>{content}</span></td>'
 
 
 def _plain(cell: str) -> str:
-    """The text of a cell."""
+    """Return the text of a cell, without tags."""
     return html.unescape(re.sub(r"<.*?>", "", cell)).strip()
 
 
 def _is_wide(names: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
-    """Whether a phone is too narrow for the columns' longest words, or for a text."""
+    """Whether the columns' longest words do not fit on a phone, or a cell is long."""
     if len(names) < 3:
         return False
     columns = zip(names, *rows, strict=True)
@@ -242,7 +248,7 @@ def _is_wide(names: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _labelled(name: str, text: str) -> str:
-    """A cell with the name of its column; verdicts are badges."""
+    """Return the HTML of a card's cell, with its column's name; verdicts are badges."""
     if name == "verdict":
         word, _, dispute = re.sub("<.*?>", "", text).partition(", ")
         text = _badge(word) + (f" {_badge(dispute)}" if dispute else "")
@@ -257,7 +263,7 @@ def _badge(words: str) -> str:
 
 
 def _side(text: str) -> str:
-    """A study's result: its verdict as a badge, its name, and its number."""
+    """Return a study's result as HTML: the verdict as a badge, the name, the number."""
 
     def with_badge(match: re.Match[str]) -> str:
         return f"{_badge(match[1])} <i>{match[2]}</i><br>"

@@ -1,4 +1,4 @@
-"""Train the pipeline's own backbones, and turn all images into embeddings."""
+"""Train the pipeline's own backbones, and embed all images with every backbone."""
 
 import sys
 

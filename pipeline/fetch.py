@@ -1,4 +1,4 @@
-"""Prepare the data sets: images, labels, splits and a card with their origin."""
+"""Prepare the data sets: samples, labels, splits, and a card with their origin."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Draw the front page's picture from the committed studies."""
+"""Draw the picture of the README and of the docs' home page from the studies."""
 
 import sys
 from pathlib import Path

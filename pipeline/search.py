@@ -1,4 +1,4 @@
-"""Describe and search every embedded data set, fit the heuristic, and draw Figure 2."""
+"""Describe the embeddings, search inverse temperatures, and fit the heuristic."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Train every experiment of the Cooling paper in every mode, and its U-Net."""
+"""Train the networks of the Cooling paper's experiments, and its U-Net."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Train and confirm temperature_check's sweeps, and measure early learning."""
+"""Train temperature_check's sweeps and their fresh seeds; measure early learning."""
 
 import sys
 
