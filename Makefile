@@ -25,7 +25,7 @@ ENTER := PYTHONDONTWRITEBYTECODE= PATH="$(CURDIR)/$(BIN):$$PATH"
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-9s %s\n", $$1, $$2 }' Makefile
 
-repro: $(READY) ## Rebuild every table and figure of the profile in params.yaml; run only what changed
+repro: $(READY) ## Rebuild the tables and figures of params.yaml's profile; run only what changed
 	@extras=$$($(BIN)/python -m softmax_temperature.tools.extras) || exit; \
 	  [ -z "$$extras" ] || { $(call install,$$extras); }
 	@test -e .git || $(BIN)/python -m dvc config --local core.no_scm true
