@@ -148,6 +148,12 @@ def test_no_editor_has_joined_the_lines_of_a_code_block(page: str) -> None:
     check_blocks(page)
 
 
+@pytest.mark.parametrize("page", TEXTS)
+def test_no_editor_has_joined_a_heading_with_its_first_paragraph(page: str) -> None:
+    prose = re.sub(r"```.*?```", "", TEXTS[page], flags=re.DOTALL)
+    assert re.findall(r"^#+ .*\n(?=.)", prose, re.MULTILINE) == []
+
+
 @pytest.mark.parametrize(
     "lines",
     [
