@@ -148,8 +148,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         id="feats-corr-is-strongest",
         where="section 4.3, Figure 3",
-        statement="The correlation between the embeddings' features (feats_corr) is the "
-        "statistic most correlated with the best inverse temperature.",
+        statement="The correlation between the embeddings' features (feats_corr) is "
+        "the statistic most correlated with the best inverse temperature.",
         compares="Pearson's |r| of feats_corr minus that of each other statistic, over "
         "the pairs with a trained backbone, jackknifed over data sets.",
         contrast=Parts(
@@ -165,8 +165,8 @@ CLAIMS: tuple[Claim, ...] = (
         where="section 5, Figure 3",
         statement="A measure of correlation between features (feats_corr) is strongly "
         "correlated with the best inverse temperature.",
-        compares="Pearson's |r| over the pairs with a trained backbone, jackknifed over "
-        "data sets.",
+        compares="Pearson's |r| over the pairs with a trained backbone, jackknifed "
+        "over data sets.",
         contrast=Correlation(
             of=statistic(STRONGEST),
             against=BEST_INVERSE_TEMPERATURE,
@@ -182,8 +182,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         id="dimension-is-weak",
         where="section 5, Figure 3",
-        statement="The dimension of the embeddings has little correlation with the best "
-        "inverse temperature.",
+        statement="The dimension of the embeddings has little correlation with the "
+        "best inverse temperature.",
         compares="Pearson's r over the pairs with a trained backbone, jackknifed over "
         "data sets.",
         contrast=Correlation(
@@ -200,10 +200,10 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         id="several-beat-one",
         where="Table 1",
-        statement="A linear combination of all statistics predicts better than the most "
-        "correlated statistic alone.",
-        compares="Difference of r between the rows All Stats and Best Stat, with trained "
-        f"backbones only, paired by left-out data set. {_WIDENED}",
+        statement="A linear combination of all statistics predicts better than the "
+        "most correlated statistic alone.",
+        compares="Difference of r between the rows All Stats and Best Stat, with "
+        f"trained backbones only, paired by left-out data set. {_WIDENED}",
         contrast=CorrelationOfPredictions(
             among=TRAINED_PAIR, statistics="all", minus="best"
         ),
@@ -216,8 +216,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         id="four-beat-one",
         where="section 5, Table 1",
-        statement="A linear combination of the four most correlated statistics predicts "
-        "better than the most correlated one alone.",
+        statement="A linear combination of the four most correlated statistics "
+        "predicts better than the most correlated one alone.",
         compares="Difference of r between the rows 4-Best Stats and Best Stat, with "
         f"trained backbones only, paired by left-out data set. {_WIDENED}",
         contrast=CorrelationOfPredictions(
@@ -234,8 +234,8 @@ CLAIMS: tuple[Claim, ...] = (
         where="section 4.3, Table 1",
         statement="The predicted and the best inverse temperature are significantly "
         "correlated.",
-        compares="All Stats, with trained backbones only, leave one data set out: mean r "
-        f"of the left-out data sets. {_WIDENED} Printed: the mean.",
+        compares="All Stats, with trained backbones only, leave one data set out: mean "
+        f"r of the left-out data sets. {_WIDENED} Printed: the mean.",
         contrast=CorrelationOfPredictions(among=TRAINED_PAIR, statistics="all"),
         criterion=above(),
         published=0.884,

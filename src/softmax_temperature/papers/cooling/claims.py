@@ -363,7 +363,8 @@ def _cost(runs: Runs) -> Measurement:
     cost = runs.tables["cost"]
     if cost.empty:
         return not_tested(
-            "benchmarks/results.json has no times of Cooling; `make bench` measures them"
+            "benchmarks/results.json has no times of Cooling; "
+            "`make bench` measures them"
         )
     parts = {}
     for device, shares in cost.groupby("device", sort=False)["share"]:
@@ -394,9 +395,9 @@ CLAIMS: tuple[Claim, ...] = (
         where="sections 1 and 3",
         statement="Networks that are trained with Cooling are better calibrated than "
         "those trained without.",
-        compares="Test ECE, mean over the last ten epochs, of each mode of Cooling minus "
-        "that without, over the data sets, networks and schedules that were run, paired by "
-        "seed.",
+        compares="Test ECE, mean over the last ten epochs, of each mode of Cooling "
+        "minus that without, over the data sets, networks and schedules that were run, "
+        "paired by seed.",
         contrast=Parts(
             {display.MODES[mode]: _calibration(mode) for mode in MODES},
             required=False,
@@ -410,11 +411,12 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         id="no-schedule-is-needed",
         where=_TABLE_1,
-        statement="With Cooling and without a schedule a network is as good as with the "
-        "best schedule and without Cooling.",
-        compares=f"{_ACCURACY} Last layer Cooling without a schedule minus that without "
-        "Cooling with each schedule: choosing the best on the same data would flatter "
-        "it. Printed: the difference of the means in Table 1, best schedule Linear.",
+        statement="With Cooling and without a schedule a network is as good as with "
+        "the best schedule and without Cooling.",
+        compares=f"{_ACCURACY} Last layer Cooling without a schedule minus that "
+        "without Cooling with each schedule: choosing the best on the same data would "
+        "flatter it. Printed: the difference of the means in Table 1, best schedule "
+        "Linear.",
         contrast=_against_schedules(),
         criterion=not_worse(NEGLIGIBLE),
         published=0.005,
@@ -427,11 +429,12 @@ CLAIMS: tuple[Claim, ...] = (
         where="abstract, Tables 1 and 2",
         statement="Last layer Cooling, the simplest variant, is the best-performing "
         "one: within a point of each other variant on every schedule.",
-        compares=f"{_ACCURACY} Last layer Cooling minus that of each other variant, each "
-        "schedule by itself, paired by seed. Non-inferiority, since the printed means do "
-        "not show more: without a schedule, last layer minus periodically redistributed "
-        "is 0.0, and with a fast exponential one -0.5 points. It does not say that last "
-        "layer Cooling is better: another variant may be within a point of all, too.",
+        compares=f"{_ACCURACY} Last layer Cooling minus that of each other variant, "
+        "each schedule by itself, paired by seed. Non-inferiority, since the printed "
+        "means do not show more: without a schedule, last layer minus periodically "
+        "redistributed is 0.0, and with a fast exponential one -0.5 points. It does "
+        "not say that last layer Cooling is better: another variant may be within a "
+        "point of all, too.",
         contrast=_against_other_modes(),
         criterion=not_worse(NEGLIGIBLE),
         primary=_STUDY,
@@ -441,8 +444,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         id="distributed-is-outperformed",
         where="section 4.2, Table 2",
-        statement="Without a schedule, last layer and periodically redistributed Cooling "
-        "outperform distributed Cooling.",
+        statement="Without a schedule, last layer and periodically redistributed "
+        "Cooling outperform distributed Cooling.",
         compares=f"{_ACCURACY} either minus that of Distributed Cooling, ReLU, no "
         "schedule, paired by seed. Printed: the difference of the means in Table 2, "
         "ReLU.",
@@ -459,8 +462,8 @@ CLAIMS: tuple[Claim, ...] = (
         statement="With CReLU and without a schedule, last layer and periodically "
         "redistributed Cooling outperform distributed Cooling.",
         compares=f"{_ACCURACY} either minus that of Distributed Cooling, CReLU, no "
-        "schedule, paired by seed. Printed: the smaller of the two differences of means "
-        "in Table 2, that of Periodically redistributed.",
+        "schedule, paired by seed. Printed: the smaller of the two differences of "
+        "means in Table 2, that of Periodically redistributed.",
         contrast=_better_than_distributed(TABLE_2 & CRELU),
         criterion=above(),
         published=0.045,
@@ -483,8 +486,8 @@ CLAIMS: tuple[Claim, ...] = (
         where="section 4.3, Figure 1 (right)",
         statement="On CIFAR-100 all Cooling factors up to 1 outperform the network "
         "without Cooling.",
-        compares=f"{_ACCURACY} Last layer Cooling minus that without Cooling, ResNet-50, "
-        "no schedule, each factor up to 1 by itself.",
+        compares=f"{_ACCURACY} Last layer Cooling minus that without Cooling, "
+        "ResNet-50, no schedule, each factor up to 1 by itself.",
         contrast=_helps_with_factors(FIGURE_1 & ON_CIFAR100),
         criterion=above(),
         primary=_WHOLE_PAPER,
@@ -493,11 +496,11 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         id="factors-up-to-1-matter-little",
         where="section 4.2, Figure 1 (left)",
-        statement="Last layer Cooling shows little sensitivity to the Cooling factor, as "
-        "long as it is at most 1.",
-        compares=f"{_ACCURACY} Last layer Cooling with a factor below 1 minus that with "
-        "factor 1, no schedule, each factor by itself, paired by seed. Little is less "
-        "than a point, since the paper calls gains of 1.1 points noticeable.",
+        statement="Last layer Cooling shows little sensitivity to the Cooling factor, "
+        "as long as it is at most 1.",
+        compares=f"{_ACCURACY} Last layer Cooling with a factor below 1 minus that "
+        "with factor 1, no schedule, each factor by itself, paired by seed. Little is "
+        "less than a point, since the paper calls gains of 1.1 points noticeable.",
         contrast=Difference(
             of=ACCURACY,
             first=FACTOR_BELOW_1,
@@ -525,8 +528,8 @@ CLAIMS: tuple[Claim, ...] = (
         id="factors-above-1-diverge-on-cifar100",
         where="section 4.3, Figure 1 (right)",
         statement="On CIFAR-100 Cooling factors above 1 make the training diverge.",
-        compares="Last layer Cooling, ResNet-50, no schedule: share of seeds with which "
-        "every factor above 1 diverges, as above.",
+        compares="Last layer Cooling, ResNet-50, no schedule: share of seeds with "
+        "which every factor above 1 diverges, as above.",
         contrast=_diverges_with_factors(FIGURE_1_RUNS & ON_CIFAR100),
         criterion=most(),
         primary=_WHOLE_PAPER,
@@ -551,8 +554,8 @@ CLAIMS: tuple[Claim, ...] = (
         id="crelu-trains-with-cooling",
         where="section 4.2, Table 2",
         statement="With Cooling and without a schedule, a network with CReLU trains.",
-        compares="Share of seeds with which it neither diverges nor is stuck, each mode "
-        "of Cooling by itself.",
+        compares="Share of seeds with which it neither diverges nor is stuck, each "
+        "mode of Cooling by itself.",
         contrast=Proportion(
             of=Having("trained", TRAINED),
             among=TABLE_2 & CRELU & (DISTRIBUTED | PERIODIC | LAST_LAYER),
@@ -566,10 +569,10 @@ CLAIMS: tuple[Claim, ...] = (
         id="larger-factors-heat-faster",
         where="section 4.2, Figure 2",
         statement="A larger Cooling factor makes the temperature grow faster.",
-        compares="Epoch after which the last-layer temperature first exceeds the maximal "
-        "one (the paper's: 100), with factor 1 (periodically redistributed) minus that "
-        "with factor 0.75 (last layer), no schedule; where one of the two never does, "
-        "the epoch after its last. Printed: epochs 9 and 19.",
+        compares="Epoch after which the last-layer temperature first exceeds the "
+        "maximal one (the paper's: 100), with factor 1 (periodically redistributed) "
+        "minus that with factor 0.75 (last layer), no schedule; where one of the two "
+        "never does, the epoch after its last. Printed: epochs 9 and 19.",
         contrast=EpochsApart(first=PERIODIC, second=SLOW, among=FIGURE_2_RUNS),
         criterion=below(),
         published=-10,
@@ -583,7 +586,8 @@ CLAIMS: tuple[Claim, ...] = (
         "Cooling does not.",
         compares="Share of seeds with which every training with Periodically "
         "redistributed Cooling stays finite, Tables 1 and 2. The paper does not say "
-        "after how many epochs last layer Cooling overflows: its trainings stand beside.",
+        "after how many epochs last layer Cooling overflows: its trainings stand "
+        "beside.",
         contrast=Proportion(
             of=Having("stayed finite", FINITE),
             among=TABLES_1_AND_2 & PERIODIC,
@@ -598,8 +602,8 @@ CLAIMS: tuple[Claim, ...] = (
         where="section 3.1",
         statement="A Cooling after each batch brings no benefit over one after each "
         "epoch.",
-        compares=f"{_ACCURACY} Last layer Cooling after each batch minus that after each "
-        "epoch, no schedule, paired by seed.",
+        compares=f"{_ACCURACY} Last layer Cooling after each batch minus that after "
+        "each epoch, no schedule, paired by seed.",
         contrast=_accuracy(EACH_BATCH, LAST_LAYER & COOLING_AS_PRINTED, PERIODS),
         criterion=not_higher(NEGLIGIBLE),
         primary=_ABLATIONS,
@@ -623,8 +627,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         id="segmentation-iou",
         where="section 4.4",
-        statement="Last layer Cooling improves segmentation: the mean intersection over "
-        "union.",
+        statement="Last layer Cooling improves segmentation: the mean intersection "
+        "over union.",
         compares="Mean intersection over union on test images, mean over the last ten "
         "epochs (or the last fifth of a shorter training), Last layer Cooling minus no "
         "Cooling, paired by seed, of a network that diverged 0. Printed: on ADE20K.",
@@ -653,9 +657,9 @@ CLAIMS: tuple[Claim, ...] = (
         where="section 3.1",
         statement="Cooling takes at most the printed 1.9 % of the time of one training "
         "epoch.",
-        compares="Seconds of one Cooling over seconds of one epoch, over the three modes, "
-        "each device by itself. The paper says about 1.9 %; that it takes less is no "
-        "objection. The values are the modes of one benchmark, not seeds.",
+        compares="Seconds of one Cooling over seconds of one epoch, over the three "
+        "modes, each device by itself. The paper says about 1.9 %; that it takes less "
+        "is no objection. The values are the modes of one benchmark, not seeds.",
         contrast=Computed(_cost),
         criterion=below(CHEAP),
         published=CHEAP,

@@ -155,7 +155,8 @@ _LOOKS_AT_RISE = {_IMAGES: {"rise of CE": 3}}
 _LOOKS_AT_TRANSLATION = {_TRANSLATION: 2}
 """Two looks: each loss had three seeds, then six."""
 _STAND_IN = {
-    _TRANSLATION: "Multi30k in place of WMT14; gamma 1 and smoothing 0.1 are from memory"
+    _TRANSLATION: "Multi30k in place of WMT14; gamma 1 and smoothing 0.1 are from "
+    "memory",
 }
 
 
@@ -310,7 +311,7 @@ def _by_every_criterion() -> Parts:
 
 
 def _price_of_stopping_by_ece() -> Parts:
-    """The gain in ECE, and the cost in error, of stopping CE early by validation ECE."""
+    """The gain in ECE and the cost in error if CE stops early by validation ECE."""
     stopped = stopped_at_any_epoch(ECE, "ece")
     gain = Difference(
         of=ECE,
@@ -431,8 +432,8 @@ CLAIMS: tuple[Claim, ...] = (
         where=_TABLE_1,
         statement="Focal loss with sample-dependent gamma (FLSD-53) trains better "
         "calibrated networks than cross-entropy.",
-        compares=f"Test ECE of FLSD-53 minus that of CE after the last epoch, {_PAIRED} "
-        f"{_PRINTED}",
+        compares=f"Test ECE of FLSD-53 minus that of CE after the last epoch, "
+        f"{_PAIRED} {_PRINTED}",
         contrast=_in_the_end(FLSD_53, CE, ECE),
         criterion=below(),
         published=-0.028,
@@ -471,10 +472,10 @@ CLAIMS: tuple[Claim, ...] = (
         where=_TABLE_1,
         statement="On images, FLSD-53 is better calibrated than cross-entropy, Brier "
         "loss, MMCE and label smoothing.",
-        compares="Logarithm of the ratio of test ECE after the last epoch, FLSD-53 over "
-        f"each baseline: ECEs of tasks differ tenfold. {_PAIRED.capitalize()} Table 1's "
-        "own rows of texts say otherwise: label smoothing is ahead on both, every "
-        f"baseline on SST. {_PRINTED}",
+        compares="Logarithm of the ratio of test ECE after the last epoch, FLSD-53 "
+        f"over each baseline: ECEs of tasks differ tenfold. {_PAIRED.capitalize()} "
+        "Table 1's own rows of texts say otherwise: label smoothing is ahead on both, "
+        f"every baseline on SST. {_PRINTED}",
         contrast=_against_every_baseline(ECE, IMAGES),
         criterion=below(),
         published={
@@ -491,10 +492,10 @@ CLAIMS: tuple[Claim, ...] = (
         id="gamma-order",
         where="section 4, appendix F",
         statement="Before temperature scaling, gamma 3 calibrates better than 2, and 2 "
-        "better than 1 (the fixed gammas are the released code's: our copy of the paper "
-        "lost the numbers).",
-        compares="Logarithm of the ratio of test ECE after the last epoch, of neighbours "
-        f"and of 3 over 1, {_PAIRED}",
+        "better than 1 (the fixed gammas are the released code's: our copy of the "
+        "paper lost the numbers).",
+        compares="Logarithm of the ratio of test ECE after the last epoch, of "
+        f"neighbours and of 3 over 1, {_PAIRED}",
         contrast=BesideScaled(
             Parts(
                 {
@@ -516,10 +517,10 @@ CLAIMS: tuple[Claim, ...] = (
         id="label-smoothing-0.05",
         where="section 5",
         statement="Before temperature scaling, label smoothing with 0.05 is better "
-        "calibrated than with 0.1 (both factors are the released code's: our copy of the "
-        "paper lost the numbers).",
-        compares="Logarithm of the ratio of test ECE after the last epoch, LS-0.05 over "
-        f"LS-0.1, {_PAIRED}",
+        "calibrated than with 0.1 (both factors are the released code's: our copy of "
+        "the paper lost the numbers).",
+        compares="Logarithm of the ratio of test ECE after the last epoch, LS-0.05 "
+        f"over LS-0.1, {_PAIRED}",
         contrast=BesideScaled(
             BesideSelected(
                 difference=_ratio(LS_005, LS_01, ECE), selected=at_selected_epoch(ECE)
@@ -548,8 +549,8 @@ CLAIMS: tuple[Claim, ...] = (
         statement="The optimal temperatures of FLSD-53 are very close to 1, mostly "
         "between 0.9 and 1.1.",
         compares=f"{_TEMPERATURE}, whose mean must be equivalent to 1, within a factor "
-        "of 1.25; that most tasks are within 0.1 of 1 cannot be shown with the paper's 8 "
-        f"of 11. {_PRINTED}",
+        "of 1.25; that most tasks are within 0.1 of 1 cannot be shown with the paper's "
+        f"8 of 11. {_PRINTED}",
         contrast=_temperature_of(FLSD_53),
         criterion=within(*CLOSE_TO_ONE),
         published=1.1,
@@ -577,8 +578,8 @@ CLAIMS: tuple[Claim, ...] = (
         statement="With cross-entropy, the test NLL overfits because of the "
         "misclassified samples alone.",
         compares="CE, from the epoch with the least test NLL to the last, in the runs "
-        "whose test NLL rises by 5 % or more: change of the misclassified samples' NLL, "
-        "and of the right ones' with its sign reversed.",
+        "whose test NLL rises by 5 % or more: change of the misclassified samples' "
+        "NLL, and of the right ones' with its sign reversed.",
         contrast=Parts(
             {
                 "misclassified": _overfitting("nll_wrong", sign=1),
@@ -594,11 +595,11 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         id="weight-norms-end-reversed",
         where="section 4, Figure 2(e)",
-        statement="The weight norm of the last layer is initially higher with focal loss "
-        "than with cross-entropy; in the end the order is reversed.",
-        compares="Norm with FL-3 minus norm with CE, mean over the first 150/350 of the "
-        "epochs, before the learning rate first falls; norm with CE minus norm with FL-3 "
-        "after the last epoch.",
+        statement="The weight norm of the last layer is initially higher with focal "
+        "loss than with cross-entropy; in the end the order is reversed.",
+        compares="Norm with FL-3 minus norm with CE, mean over the first 150/350 of "
+        "the epochs, before the learning rate first falls; norm with CE minus norm "
+        "with FL-3 after the last epoch.",
         contrast=Parts(
             {
                 "FL-3 above CE at first": _difference(FL_3, CE, EARLY_WEIGHT_NORM),
@@ -691,10 +692,10 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         id="focal-is-less-confident-unscaled",
         where="appendix H, Table H.1",
-        statement="Before temperature scaling, far fewer predictions of FLSD-53 than of "
-        "cross-entropy are above 99 % confidence.",
-        compares="Share of test predictions with confidence 0.99 or more, FLSD-53 minus "
-        f"CE, {_PAIRED}",
+        statement="Before temperature scaling, far fewer predictions of FLSD-53 than "
+        "of cross-entropy are above 99 % confidence.",
+        compares="Share of test predictions with confidence 0.99 or more, FLSD-53 "
+        f"minus CE, {_PAIRED}",
         contrast=_evaluated(FLSD_53, CE, CONFIDENT_SHARE),
         criterion=below(),
         primary=_FULL,
@@ -716,8 +717,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         id="linear-norms-are-larger",
         where="appendix C, Figure C.1",
-        statement="In a linear model, weights and logits grow larger with cross-entropy "
-        "than with focal loss.",
+        statement="In a linear model, weights and logits grow larger with "
+        "cross-entropy than with focal loss.",
         compares="Logarithm of the ratio of norms after the last epoch, CE over each "
         "focal loss, paired by seed.",
         contrast=_norms_of_linear_models(),
@@ -730,8 +731,8 @@ CLAIMS: tuple[Claim, ...] = (
         where="appendix C, Figure C.2",
         statement="A linear model makes more mistakes with over 90 % confidence under "
         "cross-entropy than under focal loss.",
-        compares="Share of misclassified test points with confidence above 0.9, CE minus "
-        "each focal loss, paired by seed.",
+        compares="Share of misclassified test points with confidence above 0.9, CE "
+        "minus each focal loss, paired by seed.",
         contrast=Parts(_linear(CONFIDENT_MISTAKES), required=False),
         criterion=above(),
         primary=_IMAGES,
@@ -740,8 +741,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         id="flsd-53-is-lowest-after-scaling",
         where=_TABLE_1,
-        statement="After temperature scaling, FLSD-53 has a lower calibration error than "
-        "cross-entropy, Brier loss, MMCE and label smoothing.",
+        statement="After temperature scaling, FLSD-53 has a lower calibration error "
+        "than cross-entropy, Brier loss, MMCE and label smoothing.",
         compares="Logarithm of the ratio of test ECE, FLSD-53 over each baseline, "
         f"{_SCALED}, {_PAIRED} The part against CE is the claim above, as a ratio. "
         f"{_PRINTED}",
@@ -760,11 +761,11 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         id="flsd-53-beats-every-baseline-by-adaece",
         where="section 5, Table F.1",
-        statement="On images, FLSD-53 has a lower AdaECE than cross-entropy, Brier loss, "
-        "MMCE and label smoothing.",
+        statement="On images, FLSD-53 has a lower AdaECE than cross-entropy, Brier "
+        "loss, MMCE and label smoothing.",
         compares="Logarithm of the ratio of test AdaECE after the last epoch, FLSD-53 "
-        f"over each baseline, {_PAIRED} On images, as for ECE: the printed ECEs on texts "
-        "do not show it.",
+        f"over each baseline, {_PAIRED} On images, as for ECE: the printed ECEs on "
+        "texts do not show it.",
         contrast=Evaluated(_against_every_baseline(ADAPTIVE_ECE, IMAGES)),
         criterion=below(),
         primary=_FULL,
@@ -774,8 +775,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         id="flsd-53-beats-every-baseline-by-classwise-ece",
         where="section 5, Table F.2",
-        statement="On images, FLSD-53 has a lower Classwise-ECE than cross-entropy, Brier "
-        "loss, MMCE and label smoothing.",
+        statement="On images, FLSD-53 has a lower Classwise-ECE than cross-entropy, "
+        "Brier loss, MMCE and label smoothing.",
         compares="Logarithm of the ratio of test Classwise-ECE after the last epoch, "
         f"FLSD-53 over each baseline, {_PAIRED} On images, as for ECE.",
         contrast=Evaluated(_against_every_baseline(CLASSWISE_ECE, IMAGES)),
@@ -787,10 +788,10 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         id="top-5-is-higher",
         where="appendix F, Table F.7",
-        statement="Where there are many classes, FLSD-53 has a higher top-5 accuracy than "
-        "cross-entropy, which is less calibrated.",
-        compares="Test top-5 accuracy of FLSD-53 minus that of CE after the last epoch, "
-        f"on data with {MANY_CLASSES} classes or more, {_PAIRED}",
+        statement="Where there are many classes, FLSD-53 has a higher top-5 accuracy "
+        "than cross-entropy, which is less calibrated.",
+        compares="Test top-5 accuracy of FLSD-53 minus that of CE after the last "
+        f"epoch, on data with {MANY_CLASSES} classes or more, {_PAIRED}",
         contrast=_evaluated(
             FLSD_53, CE, TOP_5, MAIN & where(classes=at_least(MANY_CLASSES))
         ),
@@ -800,11 +801,11 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         id="ece-chooses-stronger-baselines",
         where="section 5",
-        statement="The temperature of least validation ECE makes stronger baselines than "
-        "that of least validation NLL.",
-        compares="Test ECE at the temperature of least validation ECE minus that at the "
-        "temperature of least validation NLL, mean over the baselines (CE, Brier, MMCE, "
-        "LS-0.05) within a seed.",
+        statement="The temperature of least validation ECE makes stronger baselines "
+        "than that of least validation NLL.",
+        compares="Test ECE at the temperature of least validation ECE minus that at "
+        "the temperature of least validation NLL, mean over the baselines (CE, Brier, "
+        "MMCE, LS-0.05) within a seed.",
         contrast=_by_ece_instead_of_nll(),
         criterion=below(),
         primary=_FULL,
@@ -813,8 +814,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         id="mmce-temperature-well-above-one",
         where=_TABLE_1,
-        statement="The optimal temperatures of MMCE are significantly higher than 1, as "
-        "those of cross-entropy.",
+        statement="The optimal temperatures of MMCE are significantly higher than 1, "
+        "as those of cross-entropy.",
         compares=f"{_TEMPERATURE}, compared with the end of what the paper calls close "
         f"to 1. {_PRINTED}",
         contrast=_temperature_of(MMCE),
@@ -826,8 +827,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         id="ece-rises-late-in-training",
         where="section 3, Figure 1(c)",
-        statement="With cross-entropy, the test ECE rises after the learning rate first "
-        "falls.",
+        statement="With cross-entropy, the test ECE rises after the learning rate "
+        "first falls.",
         compares="Test ECE of CE after the last epoch minus that at the first recorded "
         "epoch after 150/350 of the training.",
         contrast=Mean(of=RISE_OF_ECE, among=MAIN & CE, tasks=EXPERIMENT),
@@ -839,8 +840,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         id="focal-nll-remains-low",
         where="section 4, Figure 2(a)",
-        statement="Towards the end of training, the test NLL of focal loss remains lower "
-        "than that of cross-entropy.",
+        statement="Towards the end of training, the test NLL of focal loss remains "
+        "lower than that of cross-entropy.",
         compares=f"Test NLL of FL-3 minus that of CE after the last epoch, {_PAIRED}",
         contrast=_difference(FL_3, CE, NLL),
         criterion=below(),
@@ -850,10 +851,10 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         id="focal-nll-of-right-is-higher",
         where="section 4, Figure 2(b)",
-        statement="Throughout training, the NLL of the correctly classified test samples "
-        "is higher with focal loss than with cross-entropy.",
-        compares="FL-3 minus CE at the recorded epoch at which the difference is least, "
-        f"{_PAIRED}",
+        statement="Throughout training, the NLL of the correctly classified test "
+        "samples is higher with focal loss than with cross-entropy.",
+        compares="FL-3 minus CE at the recorded epoch at which the difference is "
+        f"least, {_PAIRED}",
         contrast=_throughout(FL_3, CE, NLL_RIGHT),
         criterion=above(),
         primary=_FULL,
@@ -864,10 +865,10 @@ CLAIMS: tuple[Claim, ...] = (
         where="section 4, Figure 2(c)",
         statement="The NLL of the misclassified test samples rises with cross-entropy "
         "once the learning rate falls; with focal loss the rise is much less severe.",
-        compares="NLL of the misclassified after the last epoch minus that at the first "
-        "recorded epoch after 150/350 of the training: the rise of CE, and half of it "
-        f"minus the rise of FL-3, {_PAIRED} The paper gives no number; much less is read "
-        "as less than half.",
+        compares="NLL of the misclassified after the last epoch minus that at the "
+        "first recorded epoch after 150/350 of the training: the rise of CE, and half "
+        f"of it minus the rise of FL-3, {_PAIRED} The paper gives no number; much less "
+        "is read as less than half.",
         contrast=_rise_of_wrong(),
         criterion=above(),
         primary=_FULL,
@@ -879,8 +880,8 @@ CLAIMS: tuple[Claim, ...] = (
         where="section 4, Figure 2(d)",
         statement="The entropy of the misclassified test samples is consistently, if "
         "marginally, higher with focal loss than with cross-entropy.",
-        compares="FL-3 minus CE at the recorded epoch at which the difference is least, "
-        f"{_PAIRED}",
+        compares="FL-3 minus CE at the recorded epoch at which the difference is "
+        f"least, {_PAIRED}",
         contrast=_throughout(FL_3, CE, ENTROPY_WRONG),
         criterion=above(),
         primary=_FULL,
@@ -903,8 +904,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         id="stopping-by-ece-costs-accuracy",
         where="section 4, appendix J, Table J.1",
-        statement="Stopping cross-entropy by validation ECE improves its test ECE, at the "
-        "cost of a higher test error.",
+        statement="Stopping cross-entropy by validation ECE improves its test ECE, at "
+        "the cost of a higher test error.",
         compares="CE at the epoch of least validation ECE among all, and at its last "
         "epoch: by how much the ECE is lower, and the error higher.",
         contrast=_price_of_stopping_by_ece(),
@@ -916,11 +917,12 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         id="linear-decision-regions-agree",
         where="appendix C, Figure C.2(b, c)",
-        statement="In a linear model, cross-entropy and focal loss give the same decision "
-        "regions.",
-        compares="Angle in degrees between the weights with CE and with each focal loss "
-        "after the last epoch, paired by seed. The paper gives no number; 1.8 degrees is "
-        "one percent of the half circle, as one point is negligible elsewhere.",
+        statement="In a linear model, cross-entropy and focal loss give the same "
+        "decision regions.",
+        compares="Angle in degrees between the weights with CE and with each focal "
+        "loss after the last epoch, paired by seed. The paper gives no number; 1.8 "
+        "degrees is one percent of the half circle, as one point is negligible "
+        "elsewhere.",
         contrast=_directions_apart(),
         criterion=below(SAME_REGIONS),
         primary=_IMAGES,
@@ -929,11 +931,11 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         id="translation-focal-temperature-is-one",
         where="appendix K, Table K.1",
-        statement="The translation model trained with focal loss (gamma 1, which is from "
-        "memory) has an optimal temperature of 1, just like the one trained with label "
-        "smoothing.",
-        compares=f"{_TEMPERATURE} on the grid of 0.1: share of the trainings where it is "
-        "1.0, with focal loss and with label smoothing.",
+        statement="The translation model trained with focal loss (gamma 1, which is "
+        "from memory) has an optimal temperature of 1, just like the one trained with "
+        "label smoothing.",
+        compares=f"{_TEMPERATURE} on the grid of 0.1: share of the trainings where it "
+        "is 1.0, with focal loss and with label smoothing.",
         contrast=_share_of_trainings(["LS", "FL"], _NEAREST_TO_1),
         criterion=most(),
         primary=_TRANSLATION,
@@ -943,11 +945,11 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         id="translation-ce-temperature-is-not-one",
         where="appendix K, Figure K.1",
-        statement="The translation model trained with cross-entropy has another optimal "
-        "temperature than 1.",
-        compares=f"{_TEMPERATURE} on the grid of 0.1: share of the trainings where it is "
-        "not 1.0. The paper says so by leaving this model out of the sentence on the "
-        "other two.",
+        statement="The translation model trained with cross-entropy has another "
+        "optimal temperature than 1.",
+        compares=f"{_TEMPERATURE} on the grid of 0.1: share of the trainings where it "
+        "is not 1.0. The paper says so by leaving this model out of the sentence on "
+        "the other two.",
         contrast=_share_of_trainings(["CE"], ~_NEAREST_TO_1),
         criterion=most(),
         primary=_TRANSLATION,
@@ -957,8 +959,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         id="translation-focal-calibrates",
         where="appendix K, Table K.1",
-        statement="The translation model trained with focal loss (gamma 1, which is from "
-        "memory) outperforms its competitors on ECE.",
+        statement="The translation model trained with focal loss (gamma 1, which is "
+        "from memory) outperforms its competitors on ECE.",
         compares="ECE of next-token predictions on test data, not scaled, focal loss "
         "minus each other loss, paired by seed.",
         contrast=_focal_against_others(at_selected_epoch(ECE)),
@@ -970,8 +972,8 @@ CLAIMS: tuple[Claim, ...] = (
     Claim(
         id="translation-focal-bleu",
         where="appendix K, Table K.1",
-        statement="The translation model trained with focal loss (gamma 1, which is from "
-        "memory) has a competitive edge over the others on BLEU.",
+        statement="The translation model trained with focal loss (gamma 1, which is "
+        "from memory) has a competitive edge over the others on BLEU.",
         compares="Highest test BLEU over temperatures, focal loss minus each of the "
         "others, in points, paired by seed. Printed: against label smoothing.",
         contrast=_focal_against_others(BEST_BLEU),
@@ -986,8 +988,8 @@ CLAIMS: tuple[Claim, ...] = (
         where="appendix K, Figure K.1",
         statement="Translation models obtain the highest BLEU at around the same "
         "temperatures at which they obtain low ECE.",
-        compares="Share of the seeds where, for all losses, the temperatures of highest "
-        "test BLEU and of least validation ECE are at most 0.2 apart.",
+        compares="Share of the seeds where, for all losses, the temperatures of "
+        "highest test BLEU and of least validation ECE are at most 0.2 apart.",
         # The three losses of one seed start from the same weights, so a seed is one
         # trial, which succeeds only if the models of all three losses do.
         contrast=Proportion(

@@ -46,8 +46,8 @@ of an effect, not its size.
 """
 _NOTHING_SHOWN = "–"
 _QUANTITIES = {
-    "accuracy-depends-weakly-on-logit-norm": "points of accuracy beyond half of what the "
-    "inverse temperature changes",
+    "accuracy-depends-weakly-on-logit-norm": "points of accuracy beyond half of what "
+    "the inverse temperature changes",
 }
 """The quantity behind a claim's number, by claim, if the unit does not say it."""
 LOG_RATIO = "logarithm of the ratio"

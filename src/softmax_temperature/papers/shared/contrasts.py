@@ -565,8 +565,9 @@ def one_run_each(chosen: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
     first, second, *_ = twice[same].index
     differing = [name for name in factors if twice[name][first] != twice[name][second]]
     raise InputError(
-        f"two runs with the same {', '.join(keys)} differ in {', '.join(differing)}, so "
-        "the contrast does not determine which one to compare",
+        f"two runs with the same {', '.join(keys)} differ in "
+        f"{', '.join(differing)}, so the contrast does not determine which one to "
+        "compare",
         where=f"{chosen['cell'][first]} and {chosen['cell'][second]}",
         remedy="Leave one of them out of the profile, or give it another role.",
     )

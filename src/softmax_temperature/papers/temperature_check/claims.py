@@ -69,9 +69,9 @@ _BEST_OVER_WORST = (
     f"{_CHOSEN}"
 )
 _SLOPE = (
-    "Slope of the logarithms, fitted seed by seed, minus the predicted one, each network "
-    "by itself; where a point misses its line by a factor above 1.5, the slope alone "
-    "does not show the power law."
+    "Slope of the logarithms, fitted seed by seed, minus the predicted one, each "
+    "network by itself; where a point misses its line by a factor above 1.5, the slope "
+    "alone does not show the power law."
 )
 _THEORY = "theory behind the abstract, derived again"
 _STUDY = "temperature_check"
@@ -204,10 +204,10 @@ CLAIMS: tuple[Claim, ...] = (
         where="abstract",
         statement="Generalisation depends only weakly on the size of the logits at "
         "initialisation.",
-        compares="Test accuracy at one inverse temperature, best minus worst logit norm, "
-        "chosen as above, minus half of what the inverse temperature changes in the "
-        "same network, by Welch's t with both variances widened after Nadeau and Bengio; "
-        "norms must range from below 1 to above 10.",
+        compares="Test accuracy at one inverse temperature, best minus worst logit "
+        "norm, chosen as above, minus half of what the inverse temperature changes in "
+        "the same network, by Welch's t with both variances widened after Nadeau and "
+        "Bengio; norms must range from below 1 to above 10.",
         contrast=EFFECT_OF_NORM,
         criterion=below(),
         primary=_STUDY,
@@ -218,8 +218,9 @@ CLAIMS: tuple[Claim, ...] = (
         where="abstract",
         statement="Generalisation depends only weakly on the size of the logits at "
         "initialisation, after ten times as many epochs.",
-        compares="Test accuracy at one inverse temperature, best minus worst logit norm, "
-        "chosen as above, after 50 epochs; norms must range from below 1 to above 10.",
+        compares="Test accuracy at one inverse temperature, best minus worst logit "
+        "norm, chosen as above, after 50 epochs; norms must range from below 1 to "
+        "above 10.",
         contrast=EFFECT_OF_NORM_AFTER_50,
         criterion=below(STRONG),
         primary=_STUDY,
@@ -242,8 +243,8 @@ CLAIMS: tuple[Claim, ...] = (
         id="not-a-matter-of-confidence-at-the-start",
         where="abstract",
         statement="Nor is it due to the confidence that networks start with.",
-        compares=f"{_BEST_OVER_WORST} Logits are rescaled at the start: all networks of "
-        "one seed begin as the same function, equally sure.",
+        compares=f"{_BEST_OVER_WORST} Logits are rescaled at the start: all networks "
+        "of one seed begin as the same function, equally sure.",
         contrast=EFFECT_FROM_ONE_START,
         criterion=above(STRONG),
         primary=_STUDY,
@@ -275,9 +276,9 @@ CLAIMS: tuple[Claim, ...] = (
         id="best-depends-on-architecture",
         where="abstract",
         statement="The optimal inverse temperature is sensitive to the architecture.",
-        compares="Decades between the inverse temperatures of highest mean test accuracy "
-        "of two architectures on the same data, with a bootstrap of the argmax; those at "
-        "an end of their grid are left out.",
+        compares="Decades between the inverse temperatures of highest mean test "
+        "accuracy of two architectures on the same data, with a bootstrap of the "
+        "argmax; those at an end of their grid are left out.",
         contrast=PLACE_OF_THE_BEST,
         criterion=above(some=True),
         primary=_STUDY,
@@ -299,8 +300,8 @@ CLAIMS: tuple[Claim, ...] = (
         id="small-spreads-more",
         where="abstract",
         statement="Smaller inverse temperatures cost stability.",
-        compares="Slope of the logarithm of the standard deviation of test accuracy over "
-        "seeds in that of the inverse temperature, each sweep by itself; without "
+        compares="Slope of the logarithm of the standard deviation of test accuracy "
+        "over seeds in that of the inverse temperature, each sweep by itself; without "
         "trainings that diverged.",
         contrast=SPREAD_OVER_SEEDS,
         criterion=below(),
@@ -310,8 +311,8 @@ CLAIMS: tuple[Claim, ...] = (
     _theory(
         "early-collapse",
         "While the kernel keeps still, learning depends on the inverse temperature "
-        "through rescaled time alone: the time in which the tempered logits change by 1 "
-        "has slope 0 in it.",
+        "through rescaled time alone: the time in which the tempered logits change by "
+        "1 has slope 0 in it.",
         COLLAPSE,
         looks=_LOOKS_AT_STARTS,
     ),
