@@ -64,6 +64,26 @@ def test_columns_without_numbers_are_chosen_in_the_order_of_the_option(
         read(frame, tmp_path, ("cat", "cat"))
 
 
+@pytest.mark.parametrize(
+    "name", ["id", "index", "conf", "c_id", "counted", "c_patient"]
+)
+def test_a_pattern_of_columns_chooses_classes_only(name: str, tmp_path: Path) -> None:
+    rows = 40
+    scores = np.random.default_rng(0).normal(size=(rows, 3)).round(3)
+    frame = pd.DataFrame(scores, columns=["c_cat", "c_dog", "c_eel"])
+    frame = frame.assign(**{name: np.arange(rows) % 7, "label": np.arange(rows) % 3})
+    if name == "counted":
+        frame[name] = np.arange(rows) + 5.0
+    for pattern in ("*", "c*"):
+        if name.startswith(pattern[:-1]):
+            with pytest.raises(InputError, match=f"matches '{name}', which do not"):
+                read(frame, tmp_path, (pattern,))
+    np.testing.assert_array_equal(read(frame, tmp_path, ("c_???",))["logits"], scores)
+    # A column that is named itself is a class.
+    chosen = read(frame, tmp_path, (name, "c_???"))
+    assert chosen["logits"].shape == (rows, 4)
+
+
 def test_a_label_column_and_a_file_of_labels_are_refused_together(
     tmp_path: Path,
 ) -> None:

@@ -27,12 +27,18 @@ from softmax_temperature.metrics.probability_check import (
     sum_tolerance,
 )
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.tools.files import TABLE_ENDINGS, read_content
+from softmax_temperature.tools.columns import (
+    column_types,
+    foreign_columns,
+    text_columns,
+)
+from softmax_temperature.tools.files import TABLE_ENDINGS, counts, read_content
 from softmax_temperature.tools.tables import (
     LABEL_NAMES,
     MOST_NAMED,
     NUMBERED,
     arrays_of,
+    listed,
     numbered_key,
 )
 
@@ -365,11 +371,18 @@ def check_given(values: Any, labels: Any, name: str) -> None:
     check_one_hot_columns(values, labels, name)
 
 
-def check_frame(values: Any, labels: Any, name: str) -> None:
+def check_frame(values: Any, labels: Any, name: str, *, classes: bool = True) -> None:
     """Refuse a data frame with wrong or unordered columns, or with reordered labels.
 
-    Column names must be unique, and none may be a name for labels. If one column is
-    numbered, all columns must be numbered, in ascending order.
+    Column names must be unique. None may be a name for labels, or belong to a column
+    that is not a score (`columns.foreign_columns`). If columns are numbered, all must
+    be numbered, in ascending order.
+
+    Args:
+        values: Scores, possibly a data frame.
+        labels: Labels, possibly a data frame or a series.
+        name: Name of the scores in messages.
+        classes: Whether the columns belong to classes, not to dimensions.
     """
     columns = column_names(values)
     if columns is None:
@@ -379,15 +392,12 @@ def check_frame(values: Any, labels: Any, name: str) -> None:
             raise ArgumentError(
                 f"{name} has two columns {column!r}", "Give each column its own name."
             )
-    numbered = [column for column in columns if NUMBERED.fullmatch(column)]
-    foreign = [column for column in columns if column.lower() in LABEL_NAMES]
-    if numbered:
-        foreign += [column for column in columns if column not in numbered + foreign]
+    foreign = _foreign_columns(values, columns, classes=classes)
     if foreign:
         raise ArgumentError(
-            f"{name} has columns that are not scores: "
-            f"{', '.join(map(repr, foreign[:5]))}",
-            "Remove these columns, or give a matrix of the others.",
+            f"{name} has columns that are not scores: {listed(foreign)}",
+            "Drop these columns. If they are scores, give a matrix without names, such "
+            "as frame.to_numpy().",
         )
     _check_numerical_order(columns, name)
     both = _is_of_pandas(values) and _is_of_pandas(labels)
@@ -396,6 +406,50 @@ def check_frame(values: Any, labels: Any, name: str) -> None:
             f"{name} and the labels have the same index in different orders",
             "Reorder the labels: labels.loc[logits.index].",
         )
+
+
+def _foreign_columns(frame: Any, columns: Sequence[str], *, classes: bool) -> list[str]:
+    """The columns of a data frame that are not scores, in their order."""
+    types = column_types(frame)
+    foreign = set(text_columns(columns, types))
+    if len(foreign) == len(columns):
+        return []  # A later check says that the whole matrix is not numeric.
+    kept = [place for place, each in enumerate(columns) if each not in foreign]
+    matrix = as_numpy(frame)[:, kept]
+    if matrix.dtype.kind == "O":
+        try:
+            matrix = matrix.astype(np.float64)
+        except (TypeError, ValueError):
+            return [each for each in columns if each in foreign]
+    rest = [columns[place] for place in kept]
+    kinds = [types[place] for place in kept]
+    foreign.update(foreign_columns(rest, kinds, matrix, classes=classes))
+    # A letter among letters may be a class.
+    if len(columns) < 2 or any(len(column) > 1 for column in columns):
+        foreign.update(column for column in rest if column.lower() in LABEL_NAMES)
+    foreign.update(_beside_numbered([each for each in rest if each not in foreign]))
+    return [column for column in columns if column in foreign]
+
+
+def _beside_numbered(columns: Sequence[str]) -> list[str]:
+    """The columns that do not belong to the numbered ones, if there are any.
+
+    A single numbered name, such as `covid19`, is the name of a class like others.
+    """
+    groups: dict[str, list[str]] = {}
+    for column in columns:
+        if match := NUMBERED.fullmatch(column):
+            groups.setdefault(match["prefix"], []).append(column)
+    several = [group for group in groups.values() if len(group) > 1]
+    if not several:
+        return []
+    numbered = {column for group in groups.values() for column in group}
+    counted = [
+        group for group in several if counts([numbered_key(each)[1] for each in group])
+    ]
+    # Names such as A1, A2, B1 and B2 may all be classes.
+    kept = set(counted[0]) if len(counted) == 1 == len(several) else numbered
+    return [column for column in columns if column not in kept]
 
 
 def _check_numerical_order(columns: Sequence[str], name: str) -> None:

@@ -228,7 +228,7 @@ def checked_rows(
     Raises:
         ValueError: If an array is malformed, or a label is not in `classes`.
     """
-    check_frame(embeddings, labels, f"{name}embeddings")
+    check_frame(embeddings, labels, f"{name}embeddings", classes=False)
     raw = as_numpy(embeddings)
     if raw.dtype.kind not in "fiu":
         raise ArgumentError(

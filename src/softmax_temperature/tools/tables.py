@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmax_temperature.runner.errors import InputError, nearest
+from softmax_temperature.tools.columns import foreign_columns
 from softmax_temperature.tools.files import counts
 
 if TYPE_CHECKING:
@@ -100,7 +101,7 @@ def arrays_of(
         )
     if matrix not in required:
         return arrays or {"labels": _labels_alone(table, names, where)}
-    chosen = _chosen(others, columns, where)
+    chosen = _chosen(table, others, columns, where)
     if not columns:
         lacks_label = "labels" in required and not labels
         chosen = _numbered(table, others, matrix, where, lacks_label=lacks_label)
@@ -121,7 +122,7 @@ def _labels_alone(
     if all(name.isdigit() for name in names):
         return _numbers(table, _numbered(table, names, "labels", where), where)
     raise InputError(
-        f"has no column named label (its columns: {_listed(names)})",
+        f"has no column named label (its columns: {listed(names)})",
         where=where,
         remedy="Name the column of labels `label`.",
     )
@@ -141,7 +142,9 @@ def _label_column(table: pd.DataFrame, name: str, where: str) -> NDArray[Any]:
     return column.to_numpy()
 
 
-def _chosen(others: Sequence[str], columns: Sequence[str], where: str) -> list[str]:
+def _chosen(
+    table: pd.DataFrame, others: Sequence[str], columns: Sequence[str], where: str
+) -> list[str]:
     """The columns that `--columns` names, each pattern in the order of its numbers."""
     chosen: list[str] = []
     for pattern in columns:
@@ -160,7 +163,28 @@ def _chosen(others: Sequence[str], columns: Sequence[str], where: str) -> list[s
             where=where,
             remedy="Name each column once.",
         )
+    _refuse_foreign(table, chosen, columns, where)
     return chosen
+
+
+def _refuse_foreign(
+    table: pd.DataFrame, chosen: Sequence[str], columns: Sequence[str], where: str
+) -> None:
+    """Refuse columns that only a pattern chose, and that do not look like classes."""
+    numeric = [name for name in chosen if table[name].dtype.kind in "iufb"]
+    if set(numeric) <= set(columns):
+        return
+    values = table[numeric].to_numpy(np.float64, na_value=np.nan)
+    types = [table[name].dtype for name in numeric]
+    found = foreign_columns(numeric, types, values)
+    foreign = [name for name in found if name not in columns]
+    if foreign:
+        raise InputError(
+            f"a pattern of --columns also matches {listed(foreign)}, which do not look "
+            "like classes",
+            where=where,
+            remedy="Choose the classes with another pattern, or name each column.",
+        )
 
 
 def numbered_key(name: str) -> tuple[tuple[str, str], int]:
@@ -201,7 +225,7 @@ def _numbered(
     numbers = [numbered_key(name)[1] for name in ordered]
     if len(ordered) < 2 or not counts(numbers):
         raise InputError(
-            f"class columns {_listed(ordered)} do not count from 0 or 1 without a gap",
+            f"class columns {listed(ordered)} do not count from 0 or 1 without a gap",
             where=where,
             remedy=f"Give one column per class, {ordered[0]!r} and so on.",
         )
@@ -253,7 +277,7 @@ def _refuse_others(
         rename = "Name the column of labels `label`. " if lacks_label else ""
         example = f" such as {pattern!r}" if groups else ", for instance cat,dog"
         raise InputError(
-            f"columns {_listed(unnumbered)} are neither the label nor numbered "
+            f"columns {listed(unnumbered)} are neither the label nor numbered "
             f"{matrix} ({matrix}_0, {matrix}_1, ...)",
             where=where,
             remedy=f"{rename}Remove them, or name the classes with --columns{example}.",
@@ -261,7 +285,7 @@ def _refuse_others(
     if len(groups) > 1:
         raise InputError(
             "has several groups of numbered columns: "
-            f"{_listed([f'{prefix}*' for prefix in groups])}",
+            f"{listed([f'{prefix}*' for prefix in groups])}",
             where=where,
             remedy=f"Keep one group, or choose it with --columns {pattern!r}.",
         )
@@ -281,7 +305,7 @@ def _numbers(
     return table[list(chosen)].to_numpy(np.float64, na_value=np.nan)
 
 
-def _listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
     """The first few `names` as text for a message, and the number of the others."""
     text = ", ".join(repr(name) for name in names[:MOST_NAMED])
     more = len(names) - MOST_NAMED
