@@ -296,7 +296,7 @@ def test_a_limit_that_the_mode_does_not_read_is_refused(
     assert "cooling_temperature" not in network.state_dict()
 
 
-def test_small_logits_of_a_small_held_out_set_are_not_sigmoids() -> None:
+def test_small_logits_after_the_first_call_are_not_sigmoids() -> None:
     generator = torch.Generator().manual_seed(0)
     logits = torch.rand(30, 3, generator=generator, dtype=torch.float64)
     labels = torch.where(
@@ -305,5 +305,10 @@ def test_small_logits_of_a_small_held_out_set_are_not_sigmoids() -> None:
         logits.argmin(dim=1),
     )
     held = cooling.Cooling(nn.Linear(2, 3), mode="last_layer")
+    with pytest.raises(ValueError, match="as a sigmoid's do"):
+        held.cool(logits, labels)
+    assert held.temperature == 1
+    # The least of these logits are below 0.
+    held.cool(logits - 0.5, labels)
     expected = fit_temperature(logits - 0.5, labels).temperature
     assert held.cool(logits, labels) == pytest.approx(expected, rel=1e-6)

@@ -94,12 +94,13 @@ ENTRIES: dict[str, Callable[[Tensor], object]] = {
     "FocalLoss": lambda scores: losses.FocalLoss()(scores, LABELS),
     "MMCELoss": lambda scores: losses.MMCELoss()(scores, LABELS),
     "LabelSmoothingLoss": lambda scores: losses.LabelSmoothingLoss()(scores, LABELS),
+    "cool": lambda scores: Cooling(nn.Linear(2, CLASSES)).cool(scores, LABELS),
+    "wrap": lambda scores: fitted().wrap(nn.Identity())(scores),
     "soft labels": lambda scores: losses.BrierLoss()(scores, PROBS.to(scores)),
 }
-# Cosines and cooled logits may all lie in [0, 1], as the outputs of a sigmoid do. The
-# entry points that accept them therefore check only whether rows sum to 1.
+# Cosines may all lie in [0, 1], as the outputs of a sigmoid do. The entry points that
+# accept them therefore check whether rows sum to 1, and which function returned them.
 SUMS_ALONE: dict[str, Callable[[Tensor], object]] = {
-    "cool": lambda scores: Cooling(nn.Linear(2, CLASSES)).cool(scores, LABELS),
     "rescaled": lambda scores: losses.rescaled_cross_entropy(scores, LABELS, 16.0),
     "tempered": lambda scores: losses.TemperedCrossEntropyLoss(16.0)(scores, LABELS),
 }
@@ -119,13 +120,67 @@ def test_probabilities_are_refused_in_every_form_at_every_entry(
 
 
 @pytest.mark.parametrize("entry", SUMS_ALONE)
-def test_cosines_and_cooled_logits_are_refused_where_they_sum_to_one(
+def test_cosines_are_refused_only_where_they_sum_to_one(
     entry: str,
 ) -> None:
     for form in ("probabilities", "two decimals", "percentages"):
         with pytest.raises(ValueError, match=REFUSED):
             SUMS_ALONE[entry](FORMS[form])
-    SUMS_ALONE[entry](logits().sigmoid())
+    features = logits().abs()
+    directions = nn.functional.normalize(features)
+    cosines = directions @ directions[:CLASSES].T
+    with pytest.raises(ValueError, match="as a sigmoid's do"):
+        check_not_probs(cosines)
+    SUMS_ALONE[entry](cosines.requires_grad_())
+    sigmoids = logits().requires_grad_().sigmoid()
+    with pytest.raises(ValueError, match=r"output of a sigmoid\. Take the softmax off"):
+        SUMS_ALONE[entry](sigmoids)
+
+
+def test_logits_that_cooling_moved_into_the_unit_interval_pass() -> None:
+    positive = logits().abs()
+    network = nn.Sequential(nn.Linear(2, CLASSES))
+    cooling = Cooling(network, mode="distributed")
+    cooling.cool(positive, LABELS)
+    small = positive / positive.max()
+    with pytest.raises(ValueError, match="as a sigmoid's do"):
+        Cooling(nn.Linear(2, CLASSES)).cool(small, LABELS)
+    cooling.cool(small, LABELS)
+
+
+def column_of(scores: Tensor, fold: Callable[[Tensor], Tensor], rows: int) -> None:
+    """Give a wrapped binary classifier the scores in batches of `rows`, folded."""
+    column = logits(classes=1)
+    labels = torch.bernoulli(
+        (column[:, 0] / 2).sigmoid(), generator=torch.Generator().manual_seed(2)
+    ).long()
+    wrapped = TemperatureScaler().fit(column, labels).wrap(nn.Identity())
+    for batch in scores.split(rows):
+        wrapped(fold(batch))
+
+
+@pytest.mark.parametrize("rows", [ROWS, 8, 1])
+@pytest.mark.parametrize(
+    "fold",
+    [lambda batch: batch, lambda batch: batch[:, 0], lambda batch: batch.squeeze()],
+)
+def test_a_wrapped_network_of_one_sigmoid_is_refused_in_every_shape(
+    fold: Callable[[Tensor], Tensor], rows: int
+) -> None:
+    column = logits(classes=1)
+    column_of(column, fold, rows)
+    with pytest.raises(ValueError, match=r"as a sigmoid's do.*Take the softmax off"):
+        column_of(column.sigmoid(), fold, rows)
+
+
+def test_a_wrapped_network_of_one_sample_at_a_time_is_judged_by_all_of_them() -> None:
+    wrapped = fitted().wrap(nn.Identity())
+    with pytest.raises(ValueError, match="network's logits are probabilities"):
+        for probs in PROBS:
+            wrapped(probs)
+    wrapped = fitted().wrap(nn.Identity())
+    for row in logits():
+        wrapped(row)
 
 
 @pytest.mark.parametrize("rows", [20, 59])

@@ -35,6 +35,7 @@ from softmax_temperature.metrics.checks import (
     check_positive,
 )
 from softmax_temperature.metrics.probability_check import (
+    FEW_ROWS,
     NO_SOFTMAX,
     check_no_softmax_at_end,
     check_not_probs,
@@ -147,6 +148,8 @@ class Cooling:
         if mode != "last_layer":
             self.redistribution = plan_redistribution(model)
         self.last_fit: TemperatureFit | None = None
+        # Whether enough logits have been checked for sigmoids.
+        self._is_judged = False
         hold(model)
         if self.redistribution is not None:
             hold_scales(model, self.redistribution.functions)
@@ -193,10 +196,11 @@ class Cooling:
         check_logits(rows, masked=True)
         check_labels(classes, rows, masked=True)
         # Check the logits in front of the buffer, where a softmax layer returns rows
-        # that sum to one. After Cooling, all logits of a small held-out set may lie in
-        # [0, 1].
+        # that sum to one. Look for sigmoids only in the first call: later, Cooling may
+        # have moved all logits of a network that ends in a ReLU into [0, 1].
         undivided = rows * present if present != 1 else rows
-        check_not_probs(undivided, remedy=NO_SOFTMAX, sigmoids=False)
+        check_not_probs(undivided, remedy=NO_SOFTMAX, sigmoids=not self._is_judged)
+        self._is_judged = self._is_judged or len(rows) >= FEW_ROWS
         fit = search_temperature(rows, classes, criterion="nll")
         if bool((classes == classes[0]).all()):
             # All labels belong to one class. `check_two_classes` would raise an error,

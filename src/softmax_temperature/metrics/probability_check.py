@@ -138,6 +138,19 @@ def check_no_softmax_at_end(network: nn.Module, name: str) -> None:
         )
 
 
+def check_not_of_sigmoid(logits: Tensor) -> None:
+    """Refuse logits that the graph of their gradient shows to come from a sigmoid.
+
+    It is for functions that accept cosines, whose values may be those of sigmoids.
+    """
+    if torch.compiler.is_compiling():
+        return
+    if type(logits.grad_fn).__name__.startswith("SigmoidBackward"):
+        raise ArgumentError(
+            "logits are probabilities: they are the output of a sigmoid", NO_SOFTMAX
+        )
+
+
 def sum_tolerance(probs: Tensor, rows: int) -> float:
     """Largest distance of a row's sum from one that rounding can explain.
 

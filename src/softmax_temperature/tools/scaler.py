@@ -439,15 +439,23 @@ class TemperatureScaled(nn.Module):
                 "Keep the wrapped network in float32, and use autocast.",
             )
 
+    def _rows(self, logits: Tensor) -> Tensor:
+        """The logits with one row per sample, or per pixel or token."""
+        if logits.ndim >= 2:
+            return logits.movedim(1, -1).flatten(0, -2)
+        # Without a dimension of classes, a binary classifier gives a logit per sample.
+        # A network of several classes gives the logits of one sample.
+        is_sample = self._classes not in (None, 1)
+        return logits.reshape((1, -1) if is_sample else (-1, 1))
+
     def _check_first_logits(self, logits: Tensor) -> None:
         """Refuse a network that returns probabilities, on its first calls."""
         if torch.compiler.is_compiling():
             return
         # Stop checking after some rows, because each check waits for a GPU.
-        if not self._is_judged and logits.ndim >= 2:
+        if not self._is_judged:
             self._check_temperature()
-            rows = logits.movedim(1, -1).flatten(0, -2)
-            rows = with_earlier(rows, self._first_rows)
+            rows = with_earlier(self._rows(logits), self._first_rows)
             check_not_probs(rows, name="the network's logits", remedy=NO_SOFTMAX)
             self._is_judged = len(rows) >= FEW_ROWS
             self._first_rows = None if self._is_judged else rows
