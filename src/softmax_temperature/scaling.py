@@ -14,6 +14,7 @@ from softmax_temperature.metrics.checks import (
     check_count,
     check_labels,
     check_logits,
+    check_not_shifted,
     check_positive,
     is_number_between,
 )
@@ -85,6 +86,7 @@ def fit_temperature(
     """
     check_logits(logits, masked=True)
     check_labels(labels, logits, masked=True)
+    check_not_shifted(labels, logits)
     check_not_probs(logits)
     check_two_classes(labels)
     return search_temperature(logits, labels, criterion=criterion, bins=bins)
@@ -132,6 +134,7 @@ def temperature_interval(
     """
     check_logits(logits, masked=True)
     check_labels(labels, logits, masked=True)
+    check_not_shifted(labels, logits)
     check_not_probs(logits)
     return sandwich_interval(logits, labels, temperature, level=level)
 

@@ -32,6 +32,7 @@ from softmax_temperature.metrics.checks import (
     check_at_least_zero,
     check_labels,
     check_logits,
+    check_not_shifted,
     check_positive,
 )
 from softmax_temperature.metrics.probability_check import (
@@ -195,6 +196,7 @@ class Cooling:
         rows, classes = as_rows(logits, labels)
         check_logits(rows, masked=True)
         check_labels(classes, rows, masked=True)
+        check_not_shifted(classes, rows)
         # Check the logits in front of the buffer, where a softmax layer returns rows
         # that sum to one. Look for sigmoids only in the first call: later, Cooling may
         # have moved all logits of a network that ends in a ReLU into [0, 1].
@@ -245,7 +247,9 @@ class Cooling:
 def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
     if value not in choices:
         listed = ", ".join(map(repr, choices))
-        raise ValueError(f"{name} must be one of {listed}, got {value!r}")
+        raise ArgumentError(
+            f"{name} must be one of {listed}, got {value!r}", "Give one of them."
+        )
 
 
 def _check_unused(name: str, value: float, mode: str) -> None:

@@ -61,7 +61,10 @@ def rescale_optimizer_state(
 def check_policy(optimizer: optim.Optimizer | None, policy: str) -> None:
     """Raise ValueError if `policy` is unknown or does not support `optimizer`."""
     if policy not in POLICIES:
-        raise ValueError(f"policy must be 'keep' or 'rescale', got {policy!r}")
+        raise ArgumentError(
+            f"policy must be 'keep' or 'rescale', got {policy!r}",
+            "Give one of the two.",
+        )
     if policy == "keep":
         return
     if optimizer is None:
@@ -71,7 +74,8 @@ def check_policy(optimizer: optim.Optimizer | None, policy: str) -> None:
         )
     if type(optimizer) not in GRADIENT_POWERS:
         supported = ", ".join(kind.__name__ for kind in GRADIENT_POWERS)
-        raise ValueError(
+        raise ArgumentError(
             f"optimizer must be one of {supported} for policy 'rescale', got "
-            f"{type(optimizer).__name__}"
+            f"{type(optimizer).__name__}",
+            "Use one of them, or policy 'keep'.",
         )

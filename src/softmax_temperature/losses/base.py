@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from softmax_temperature.metrics.checks import (
     PROBABILITY_TOLERANCE,
+    ArgumentError,
     all_finite,
     as_rows,
     check_count,
@@ -24,6 +25,7 @@ from softmax_temperature.metrics.probability_check import (
     with_earlier,
 )
 
+CLASS_INDICES = "Give one class for each row, such as labels.argmax(dim=1)."
 REDUCTIONS = ("mean", "sum", "none")
 WEIGHTS_SHOWN = 10
 
@@ -125,9 +127,10 @@ class SampleLoss(Loss):
         The base class raises ValueError, because its loss is not defined for soft
         labels.
         """
-        raise ValueError(
+        raise ArgumentError(
             f"labels must be class indices: {type(self).__name__} is not defined for "
-            f"soft labels, got {targets.dtype} of shape {tuple(targets.shape)}"
+            f"soft labels, got {targets.dtype} of shape {tuple(targets.shape)}",
+            CLASS_INDICES,
         )
 
     def forward(
@@ -163,9 +166,10 @@ class SampleLoss(Loss):
     ) -> Tensor:
         """Check a batch with soft labels, and return its losses in at least float32."""
         if self.ignore_index is not None and self.ignore_index >= 0:
-            raise ValueError(
+            raise ArgumentError(
                 f"ignore_index must be negative or None for soft labels, "
-                f"got {self.ignore_index}"
+                f"got {self.ignore_index}",
+                "Leave rows without a class out, and omit ignore_index.",
             )
         self.check_rows(logits, targets)
         return self.soft_losses(widened(logits), targets.to(widened(logits)), epoch)
@@ -243,11 +247,12 @@ def reduced(losses: Tensor, reduction: str) -> Tensor:
 
 
 def check_reduction(reduction: str) -> None:
-    """Raise ValueError unless `reduction` is "mean", "sum" or "none"."""
+    """Refuse a reduction unless it is "mean", "sum" or "none"."""
     if reduction not in REDUCTIONS:
-        raise ValueError(
+        raise ArgumentError(
             f"reduction must be one of {', '.join(map(repr, REDUCTIONS))}, "
-            f"got {reduction!r}"
+            f"got {reduction!r}",
+            "Give one of them.",
         )
 
 
@@ -297,9 +302,10 @@ def check_batch(
         on_mask = masked.gather(1, labels.long()[:, None]).squeeze(1)
         if bool(on_mask.any()):
             row = int(on_mask.int().argmax())
-            raise ValueError(
+            raise ArgumentError(
                 f"labels must not name a masked class, got class {labels[row].item()} "
-                f"in row {row}, which has the logit -inf"
+                f"in row {row}, which has the logit -inf",
+                "Give that class a finite logit, or leave such rows out.",
             )
 
 
@@ -314,15 +320,17 @@ def _masked_classes(logits: Tensor) -> Tensor | None:
     wrong = ~(torch.isfinite(logits) | masked)
     if bool(wrong.any()):
         row, column = torch.nonzero(wrong)[0].tolist()
-        raise ValueError(
+        raise ArgumentError(
             f"logits must be finite, got {logits[row, column].item()} in row {row}, "
-            f"class {column}; only -inf, for a masked class, is allowed"
+            f"class {column}; only -inf, for a masked class, is allowed",
+            "Look for a learning rate that is too high, or NaN in the inputs.",
         )
     nothing_left = masked.all(dim=1)
     if bool(nothing_left.any()):
         row = int(nothing_left.int().argmax())
-        raise ValueError(
-            f"logits must leave a class unmasked, got only -inf in row {row}"
+        raise ArgumentError(
+            f"logits must leave a class unmasked, got only -inf in row {row}",
+            "Leave such rows out.",
         )
     return masked
 
@@ -335,13 +343,15 @@ def _check_soft_labels(labels: Tensor, masked: Tensor | None) -> None:
     sound = inside & ((sums - 1).abs() <= tolerance)
     if not bool(sound.all()):
         row = int((~sound).int().argmax())
-        raise ValueError(
+        raise ArgumentError(
             "soft labels must be probabilities, in [0, 1] with rows that sum to one, "
-            f"got a sum of {sums[row].item():.8g} in row {row}"
+            f"got a sum of {sums[row].item():.8g} in row {row}",
+            "Divide each row by its sum, or give classes as whole numbers.",
         )
     if masked is not None and bool((labels[masked] > 0).any()):
         row = int(((labels > 0) & masked).any(dim=1).int().argmax())
-        raise ValueError(
+        raise ArgumentError(
             f"soft labels must give masked classes probability 0, but row {row} does "
-            "not"
+            "not",
+            "Give these classes finite logits, or leave such rows out.",
         )

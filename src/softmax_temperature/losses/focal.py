@@ -16,7 +16,11 @@ from softmax_temperature.losses.probabilities import (
     log_prob_and_complement,
     log_probs_and_complements,
 )
-from softmax_temperature.metrics.checks import check_at_least_zero, check_gamma
+from softmax_temperature.metrics.checks import (
+    ArgumentError,
+    check_at_least_zero,
+    check_gamma,
+)
 
 
 def focal_loss(
@@ -45,9 +49,10 @@ def focal_loss(
     wide = widened(logits)
     if isinstance(gamma, Tensor):
         if gamma.ndim > 0 and gamma.shape != (len(logits),):
-            raise ValueError(
+            raise ArgumentError(
                 f"gamma must be a number or have shape ({len(logits)},), "
-                f"got {tuple(gamma.shape)}"
+                f"got {tuple(gamma.shape)}",
+                "Give one gamma, or one for each row.",
             )
         # Convert gamma, because a gamma with a wider dtype would promote the loss.
         gamma = gamma.to(wide.dtype)

@@ -15,6 +15,7 @@ from softmax_temperature.losses.base import (
 )
 from softmax_temperature.losses.cross_entropy import soft_cross_entropy_terms
 from softmax_temperature.metrics.checks import (
+    ArgumentError,
     check_logits,
     check_tensor,
     is_number_between,
@@ -78,7 +79,10 @@ class LabelSmoothingLoss(SampleLoss):
     ) -> None:
         super().__init__(weight, ignore_index=ignore_index, reduction=reduction)
         if not is_number_between(smoothing, 0, 1):
-            raise ValueError(f"smoothing must be in [0, 1), got {smoothing!r}")
+            raise ArgumentError(
+                f"smoothing must be in [0, 1), got {smoothing!r}",
+                "Give a fraction, such as 0.05.",
+            )
         self.smoothing = smoothing
 
     def forward(
@@ -89,9 +93,10 @@ class LabelSmoothingLoss(SampleLoss):
         classes = logits.shape[1] if logits.ndim > 1 else 0
         uniform = (classes - 1) / max(classes, 1)
         if classes > 1 and self.smoothing > uniform:
-            raise ValueError(
+            raise ArgumentError(
                 f"smoothing must be in [0, {uniform:.6g}] for {classes} classes, "
-                f"got {self.smoothing}"
+                f"got {self.smoothing}",
+                "Give less; at the upper end, all classes are equally probable.",
             )
         rows, targets = split_rows(logits, labels)
         plain = self.weight is None and self.reduction == "mean"

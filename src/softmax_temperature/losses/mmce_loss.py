@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from softmax_temperature.losses.base import (
+    CLASS_INDICES,
     SampleLoss,
     check_batch,
     is_soft,
@@ -15,6 +16,7 @@ from softmax_temperature.losses.base import (
 )
 from softmax_temperature.losses.probabilities import log_prob_and_complement
 from softmax_temperature.metrics.checks import (
+    ArgumentError,
     check_at_least_zero,
     check_flag,
     check_positive,
@@ -118,16 +120,17 @@ def _check(logits: Tensor, labels: Tensor, kernel_width: float) -> None:
 def _check_pairs(logits: Tensor, labels: Tensor) -> None:
     """Refuse soft labels, and a batch of more than `MOST_ROWS` rows."""
     if is_soft(logits, labels):
-        raise ValueError(
+        raise ArgumentError(
             "labels must be class indices (n,), because with soft labels no prediction "
-            f"is right or wrong, got {labels.dtype} of shape {tuple(labels.shape)}"
+            f"is right or wrong, got {labels.dtype} of shape {tuple(labels.shape)}",
+            CLASS_INDICES,
         )
     if len(logits) > MOST_ROWS:
         gibibytes = len(logits) ** 2 * widened(logits[:0]).element_size() / 2**30
-        raise ValueError(
+        raise ArgumentError(
             f"logits must have at most {MOST_ROWS:,} rows, because MMCE compares all "
-            f"pairs, got {len(logits):,} (its pairs would take {gibibytes:,.0f} GiB); "
-            "draw a subset of the samples or pixels"
+            f"pairs, got {len(logits):,} (its pairs would take {gibibytes:,.0f} GiB)",
+            "Draw a subset of the samples or pixels.",
         )
 
 

@@ -6,13 +6,14 @@ import torch
 from torch import Tensor
 
 from softmax_temperature.losses.base import (
+    CLASS_INDICES,
     SampleLoss,
     check_batch,
     is_soft,
     widened,
 )
 from softmax_temperature.losses.focal import focal_losses
-from softmax_temperature.metrics.checks import check_fractions
+from softmax_temperature.metrics.checks import ArgumentError, check_fractions
 
 # For each policy, thresholds on the true class's probability and one gamma per
 # interval. Section 4 uses gammas 5 and 3 with the threshold 0.2. Appendix F uses gammas
@@ -67,9 +68,10 @@ def true_class_probs(logits: Tensor, labels: Tensor) -> Tensor:
     """
     check_batch(logits, labels)
     if is_soft(logits, labels):
-        raise ValueError(
+        raise ArgumentError(
             "labels must be class indices (n,), because soft labels have no true "
-            f"class, got {labels.dtype} of shape {tuple(labels.shape)}"
+            f"class, got {labels.dtype} of shape {tuple(labels.shape)}",
+            CLASS_INDICES,
         )
     return _true_probs(widened(logits), labels).to(logits.dtype)
 
@@ -77,8 +79,9 @@ def true_class_probs(logits: Tensor, labels: Tensor) -> Tensor:
 def check_policy(policy: str) -> None:
     """Raise ValueError unless `policy` is a key of `POLICIES`."""
     if not isinstance(policy, str) or policy not in POLICIES:
-        raise ValueError(
-            f"policy must be one of {', '.join(map(repr, POLICIES))}, got {policy!r}"
+        raise ArgumentError(
+            f"policy must be one of {', '.join(map(repr, POLICIES))}, got {policy!r}",
+            "Give one of them.",
         )
 
 

@@ -46,12 +46,13 @@ def scheduled_gamma(
     for milestone in milestones:
         check_count(milestone, "milestones", least=0)
     if len(gammas) != len(milestones) + 1:
-        raise ValueError(
+        raise ArgumentError(
             f"gammas must hold one value more than milestones {milestones!r}, got "
-            f"{gammas!r}"
+            f"{gammas!r}",
+            "Give a gamma for the epochs before each milestone, and one for the rest.",
         )
     if list(milestones) != sorted(set(milestones)):
-        raise ValueError(f"milestones must ascend, got {milestones!r}")
+        raise ArgumentError(f"milestones must ascend, got {milestones!r}", "Sort them.")
     passed = sum(epoch >= milestone for milestone in milestones)
     return float(gammas[passed])
 
@@ -93,7 +94,10 @@ class ScheduledFocalLoss(FocalLoss):
     def gamma_at(self, epoch: float | None) -> float:
         """Return the gamma at `epoch` of the training recipe."""
         if epoch is None:
-            raise ValueError("epoch must be given: gamma changes during training")
+            raise ArgumentError(
+                "epoch must be given: gamma changes during training",
+                "Pass the position in the recipe, in epochs: loss(logits, labels, 3).",
+            )
         if not is_number_between(epoch, 0, math.inf):
             raise ArgumentError(
                 f"epoch must be a number of at least 0, got {epoch!r}",

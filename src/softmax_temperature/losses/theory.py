@@ -9,7 +9,11 @@ from scipy.special import lambertw
 from torch import Tensor
 
 from softmax_temperature.losses.base import widened
-from softmax_temperature.metrics.checks import check_fractions, check_gamma
+from softmax_temperature.metrics.checks import (
+    ArgumentError,
+    check_fractions,
+    check_gamma,
+)
 
 NEAR_HALF = 0.45
 NEWTON_STEPS = 8
@@ -67,7 +71,9 @@ def gamma_star(p0: float | Tensor) -> Tensor:
     """
     probs = torch.as_tensor(p0, dtype=torch.float64)
     if not ((probs > 0) & (probs < 0.5)).all():
-        raise ValueError(f"p0 must be in (0, 0.5), got {p0}")
+        raise ArgumentError(
+            f"p0 must be in (0, 0.5), got {p0}", "Give probabilities in this range."
+        )
     p = probs.cpu().numpy()
     far = _by_lambert(np.minimum(p, NEAR_HALF))
     near = _by_series(np.maximum(p, NEAR_HALF))

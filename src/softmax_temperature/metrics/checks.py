@@ -8,6 +8,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+# Another numbering of the labels is better if it wins more predictions than it loses,
+# by this many standard deviations.
+CLEAR_DIFFERENCE = 4
 # The sum of a softmax row in float32 differs from one by far less than this; the sum of
 # a row that a user has rounded differs by more.
 PROBABILITY_TOLERANCE = 1e-5
@@ -94,7 +97,8 @@ def check_probs(probs: Tensor) -> None:
         raise ArgumentError(
             f"probs must have rows that sum to one, got {sums[worst].item():.8g} "
             f"in row {worst}",
-            "Take the softmax of logits, or divide each row by its sum.",
+            "Take the softmax of logits over all classes, or divide each row by its "
+            "sum.",
         )
 
 
@@ -120,7 +124,7 @@ def check_labels(
     if labels.shape != (rows,):
         raise ArgumentError(
             f"{name} must have shape ({rows},), one per row, got {tuple(labels.shape)}",
-            _label_shape_remedy(labels, scores),
+            label_shape_remedy(tuple(labels.shape), (rows, classes)),
         )
     if labels.is_floating_point() or labels.is_complex() or labels.dtype == torch.bool:
         raise ArgumentError(
@@ -141,6 +145,34 @@ def check_labels(
             )
         if masked:
             _check_unmasked(labels, scores, name)
+
+
+def check_not_shifted(labels: Tensor, scores: Tensor, name: str = "labels") -> None:
+    """Refuse labels that count from 1, but whose largest number does not occur.
+
+    If it occurs, it is larger than the last column's, and `check_labels` refuses it.
+
+    Args:
+        labels: Shape (n,), in [0, classes).
+        scores: Logits or probabilities, shape (n, classes).
+        name: Name of the labels in messages.
+    """
+    numbers = labels.long()
+    if scores.shape[1] == 2 or not bool((numbers >= 1).all()):
+        return
+    predicted = scores.detach().argmax(dim=1)
+    agrees = predicted == numbers - 1
+    if len(predicted[agrees].unique()) < 2:
+        return  # A model that predicts only one class shows no numbering.
+    shifted = int(agrees.sum())
+    unshifted = int((predicted == numbers).sum())
+    if shifted - unshifted > CLEAR_DIFFERENCE * math.sqrt(shifted + unshifted):
+        raise ArgumentError(
+            f"{name} from {int(numbers.min())} to {int(numbers.max())} agree with "
+            f"{unshifted} of {len(numbers)} predictions, but with {shifted} if they "
+            "count from 1",
+            "Subtract 1: column c holds class c, from 0.",
+        )
 
 
 def check_not_wrapped(
@@ -200,16 +232,21 @@ def check_one_tensor(output: Any, name: str, purpose: str) -> None:
         )
 
 
-def _label_shape_remedy(labels: Tensor, scores: Tensor) -> str:
-    """Return advice for `labels` that lack one label for each row of `scores`."""
-    rows, classes = scores.shape
-    if labels.shape == (rows, 1):
+def label_shape_remedy(labels: tuple[int, ...], scores: tuple[int, int]) -> str:
+    """Return advice for labels that are not one for each row of the scores.
+
+    Args:
+        labels: Shape of the labels.
+        scores: Shape of the scores, (n, classes).
+    """
+    rows, classes = scores
+    if labels == (rows, 1):
         return "Drop the last dimension: labels[:, 0]."
-    if labels.ndim == 2 and len(labels) == rows:
+    if len(labels) == 2 and labels[0] == rows:
         return "Convert one-hot labels to classes with labels.argmax(dim=1)."
-    if labels.shape == (classes,):
-        return f"The scores, {tuple(scores.shape)}, look transposed: give (n, classes)."
-    if labels.shape == (rows + 1,):
+    if labels in ((classes,), (classes, 1)):
+        return f"The scores, {scores}, look transposed: give (n, classes)."
+    if labels == (rows + 1,):
         return (
             "There is one label too many; check whether a header was read as a label."
         )
@@ -410,11 +447,16 @@ def check_fractions(fractions: Tensor, name: str) -> None:
     """
     check_tensor(fractions, name)
     if not fractions.is_floating_point():
-        raise ValueError(f"{name} must be floating point, got {fractions.dtype}")
+        raise ArgumentError(
+            f"{name} must be floating point, got {fractions.dtype}",
+            "Convert them with .float().",
+        )
     if may_be_read(fractions) and not ((fractions >= 0) & (fractions <= 1)).all():
         low = fractions.min().item()
         high = fractions.max().item()
-        raise ValueError(f"{name} must be in [0, 1], got {low} to {high}")
+        raise ArgumentError(
+            f"{name} must be in [0, 1], got {low} to {high}", "Give fractions."
+        )
 
 
 def check_gamma(gamma: float | Tensor) -> None:
@@ -433,7 +475,10 @@ def check_gamma(gamma: float | Tensor) -> None:
     if may_be_read(gamma) and not ((gamma >= 0) & torch.isfinite(gamma)).all():
         low = gamma.min().item()
         high = gamma.max().item()
-        raise ValueError(f"gamma must be finite and at least 0, got {low} to {high}")
+        raise ArgumentError(
+            f"gamma must be finite and at least 0, got {low} to {high}",
+            "Give such a number, or one for each sample.",
+        )
 
 
 def may_be_read(tensor: Tensor) -> bool:

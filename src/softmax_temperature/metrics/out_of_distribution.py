@@ -24,8 +24,10 @@ def out_of_distribution_auroc(
     Out-of-distribution samples are the positive class.
 
     Args:
-        logits_in: Logits of in-distribution samples, shape (n, classes).
-        logits_out: Logits of out-of-distribution samples, shape (m, classes).
+        logits_in: Logits of in-distribution samples, shape (n, classes); -inf for
+            masked classes.
+        logits_out: Logits of out-of-distribution samples, shape (m, classes); -inf for
+            masked classes.
         score: "entropy" of the softmax, as in the paper, or "confidence", where a low
             probability of the predicted class indicates an out-of-distribution sample.
 
@@ -126,7 +128,7 @@ def _labelled_scores(
 def _scores(logits_in: Tensor, logits_out: Tensor, score: str) -> list[Tensor]:
     """Score both sets, on the CPU in float64; a higher score means less certain."""
     for name, logits in (("logits_in", logits_in), ("logits_out", logits_out)):
-        check_logits(logits, name=name)
+        check_logits(logits, name=name, masked=True)
         check_not_probs(logits, name=name)
     classes = logits_in.shape[1]
     if logits_out.shape[1] != classes:
@@ -143,7 +145,10 @@ def _scores(logits_in: Tensor, logits_out: Tensor, score: str) -> list[Tensor]:
     for logits in (logits_in, logits_out):
         log_probs = F.log_softmax(logits.detach().double(), dim=1)
         if score == "entropy":
-            scores.append(-(log_probs.exp() * log_probs).sum(dim=1).cpu())
+            terms = log_probs.exp() * log_probs
+            # A masked class must not contribute: 0 times infinity is NaN.
+            terms.masked_fill_(log_probs.isneginf(), 0.0)
+            scores.append(-terms.sum(dim=1).cpu())
         else:
             # Compute -log p of the prediction from the log-sum of the other classes, so
             # that samples whose p rounds to 1 are still ordered.

@@ -31,6 +31,8 @@ from softmax_temperature.metrics.checks import (
     check_count,
     check_labels,
     check_logits,
+    check_not_shifted,
+    check_tensor,
 )
 from softmax_temperature.metrics.intervals import (
     BinnedError,
@@ -192,6 +194,7 @@ def _check(
 ) -> None:
     check_logits(logits, name=name, masked=True)
     check_labels(labels, logits, masked=True)
+    check_not_shifted(labels, logits)
     check_not_probs(logits, name=name)
     check_count(bins, "bins", least=1)
     check_count(bootstrap, "bootstrap", least=0)
@@ -206,10 +209,13 @@ def _check_pair(
     bootstrap: int,
     seed: int,
 ) -> None:
+    check_tensor(logits_a, "logits_a")
+    check_tensor(logits_b, "logits_b")
     if logits_a.shape != logits_b.shape:
-        raise ValueError(
+        raise ArgumentError(
             f"logits_b must have shape {tuple(logits_a.shape)} like logits_a, got "
-            f"{tuple(logits_b.shape)}"
+            f"{tuple(logits_b.shape)}",
+            "Give the logits of both arms for the same samples.",
         )
     _check(logits_a, labels, bins, bootstrap, seed, name="logits_a")
     _check(logits_b, labels, bins, bootstrap, seed, name="logits_b")

@@ -9,6 +9,7 @@ from softmax_temperature.metrics.checks import (
     check_count,
     check_labels,
     check_logits,
+    check_not_shifted,
     check_probs,
 )
 from softmax_temperature.metrics.probability_check import check_not_probs
@@ -19,7 +20,8 @@ def top_accuracy(logits: Tensor, labels: Tensor, *, top: int = 5) -> Tensor:
 
     Args:
         logits: Shape (n, classes), or probabilities, which have the same order. Among
-            equal logits, the lower class ranks first.
+            equal logits, the lower class ranks first. A masked class has the logit
+            -inf.
         labels: True classes, shape (n,), integers.
         top: Number of classes that count, at least 1.
 
@@ -29,8 +31,9 @@ def top_accuracy(logits: Tensor, labels: Tensor, *, top: int = 5) -> Tensor:
     Raises:
         ValueError: If an argument is malformed.
     """
-    check_logits(logits)
-    check_labels(labels, logits)
+    check_logits(logits, masked=True)
+    check_labels(labels, logits, masked=True)
+    check_not_shifted(labels, logits)
     check_count(top, "top", least=1)
     return (label_ranks(logits, labels.long()) < top).double().mean()
 
@@ -39,7 +42,8 @@ def negative_log_likelihood(logits: Tensor, labels: Tensor) -> Tensor:
     """Mean negative log-likelihood of the labels, in nats (focal paper, section 3).
 
     Args:
-        logits: Shape (n, classes), any float dtype; cast to float64.
+        logits: Shape (n, classes), any float dtype; cast to float64. A masked class has
+            the logit -inf.
         labels: True classes, shape (n,), integers.
 
     Returns:
@@ -48,8 +52,9 @@ def negative_log_likelihood(logits: Tensor, labels: Tensor) -> Tensor:
     Raises:
         ValueError: If an argument is malformed, or the logits are probabilities.
     """
-    check_logits(logits)
-    check_labels(labels, logits)
+    check_logits(logits, masked=True)
+    check_labels(labels, logits, masked=True)
+    check_not_shifted(labels, logits)
     check_not_probs(logits)
     return F.cross_entropy(logits.detach().double(), labels.long())
 

@@ -18,10 +18,12 @@ from softmax_temperature.metrics.checks import (
     ArgumentError,
     check_labels,
     check_logits,
+    check_not_shifted,
     check_not_wrapped,
 )
 from softmax_temperature.metrics.probability_check import (
     FEW_ROWS,
+    SUM_TOLERANCE,
     check_not_probs,
     rounded_decimals,
     sum_tolerance,
@@ -58,9 +60,6 @@ SHARED = 0.5
 # Fewer different samples are not judged as copies, because they may be a toy example or
 # the leaves of a tree.
 FEWEST_SAMPLES = 50
-# Another numbering of the labels is better if it wins more predictions than it loses,
-# by this many standard deviations.
-CLEAR_DIFFERENCE = 4
 # Other names that files may use for the arrays that commands need.
 OTHER_NAMES: dict[str, tuple[str, ...]] = {
     "logits": ("outputs", "preds", "predictions", "y_pred", "scores"),
@@ -297,6 +296,7 @@ def _absent(
 def as_numpy(value: Any) -> NDArray[Any]:
     """`value`, a tensor or array-like, as a numpy array."""
     noun = type(value).__name__
+    _refuse_pair(value)
     if isinstance(value, Tensor):
         value = _dense(value)
     elif isinstance(value, list | tuple):
@@ -326,6 +326,21 @@ def as_numpy(value: Any) -> NDArray[Any]:
         # NumPy converts nullable and Arrow columns to objects, so pandas converts them.
         return np.asarray(value.to_numpy(np.float64, na_value=np.nan))
     return array
+
+
+def _refuse_pair(value: Any) -> None:
+    """Refuse a tuple of scores and labels, which are separate arguments."""
+    if not isinstance(value, tuple) or len(value) != 2:
+        return
+    shapes = [tuple(getattr(part, "shape", ())) for part in value]
+    scores, labels = shapes
+    if len(scores) > 1 and labels and labels[0] == scores[0] and scores != labels:
+        raise ArgumentError(
+            f"one array is expected, got a tuple of two, of shapes {scores} and "
+            f"{labels}",
+            "Pass scores and labels as two arguments; a star unpacks a pair: "
+            "calibrate(*pair).",
+        )
 
 
 def _holds_numbers(values: Any) -> bool:
@@ -705,37 +720,13 @@ def checked_logits(
     numbers = class_numbers(classes, table.shape, f"{name}labels")
     _refuse_void_labels(numbers, table.shape[1], classes, f"{name}labels")
     check_labels(numbers, table, name=f"{name}labels", masked=True)
-    _refuse_shifted(table, numbers, f"{name}labels")
+    check_not_shifted(numbers, table, f"{name}labels")
     if kind == "probs":
         least = _least_probs(logits, single=single)
         _refuse_label_zeros(values, numbers, least, f"{name}probs")
         # Change the table in place, because a language model's table is large.
         np.log(np.clip(values, least, None, out=values), out=values)
     return table, numbers
-
-
-def _refuse_shifted(table: Tensor, labels: Tensor, name: str) -> None:
-    """Refuse labels that count from 1, but whose largest number does not occur.
-
-    If it occurs, it is larger than the last column's.
-
-    Args:
-        table: Logits or probabilities, shape (n, classes).
-        labels: Columns, shape (n,).
-        name: Name of the labels in messages.
-    """
-    if table.shape[1] == 2 or not bool((labels >= 1).all()):
-        return
-    predicted = table.argmax(dim=1)
-    shifted = int((predicted == labels - 1).sum())
-    unshifted = int((predicted == labels).sum())
-    if shifted - unshifted > CLEAR_DIFFERENCE * math.sqrt(shifted + unshifted):
-        raise ArgumentError(
-            f"{name} from {int(labels.min())} to {int(labels.max())} agree with "
-            f"{unshifted} of {len(labels)} predictions, but with {shifted} if they "
-            "count from 1",
-            "Subtract 1: column c holds class c, from 0.",
-        )
 
 
 def check_exact_labels(labels: Any, name: str = "labels") -> None:
@@ -1034,6 +1025,21 @@ def _were_float32(array: NDArray[Any]) -> bool:
         )
 
 
+def _sum_remedy(table: Tensor) -> str:
+    """What to do about rows of numbers of at least 0 that do not sum to one."""
+    sums = table.sum(dim=1)
+    below = (sums < 1 - SUM_TOLERANCE).double().mean().item()
+    # Percentages and votes have equal sums. The classes that are left of a truncated
+    # table have different ones, at most 1.
+    varies = bool(sums.max() - sums.min() > SUM_TOLERANCE)
+    if varies and below > 0 and bool(sums.max() <= 1 + SUM_TOLERANCE):
+        return (
+            "Columns may be missing: give one for every class. If none is missing, "
+            "divide each row by its sum."
+        )
+    return "Divide each row by its sum."
+
+
 def _prob_table(values: NDArray[Any], name: str) -> NDArray[np.float64]:
     """The probabilities `values` in float64, (n, classes); (n, 1) is for class 1."""
     exact = values.astype(np.float64)
@@ -1046,7 +1052,7 @@ def _prob_table(values: NDArray[Any], name: str) -> NDArray[np.float64]:
         row = int(wrong.int().argmax())
         remedy = "If these are logits, omit kind='probs' (--probs)."
         if exact[row].min() >= 0:
-            remedy = f"Divide each row by its sum. {remedy}"
+            remedy = f"{_sum_remedy(table)} {remedy}"
         raise ArgumentError(
             f"{name} must be rows of numbers in [0, 1] that sum to one, got a minimum "
             f"of {exact[row].min():.6g} and a sum of {exact[row].sum():.6g} in row "

@@ -70,6 +70,8 @@ def _remedy(labels: tuple[int, ...], logits: tuple[int, ...]) -> str:
     samples, middle, last = (*logits[:2], math.prod(logits[2:]))
     if len(logits) == 3 and labels == (samples * middle,) != (samples * last,):
         return f"Join the batches: logits.reshape(-1, {last})."
+    if len(logits) == 3 and labels == (middle,):
+        return f"Give one of the {samples} tables of shape {logits[1:]}."
     if labels == (samples,):
         return "Give logits of shape (n, classes), such as the mean of several views."
     return map_remedy(labels, logits)

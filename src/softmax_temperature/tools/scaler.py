@@ -20,11 +20,13 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 from torch import Tensor, nn
 
 from softmax_temperature.metrics.checks import (
+    CLEAR_DIFFERENCE,
     ArgumentError,
     all_finite,
     check_count,
     check_one_tensor,
     check_positive,
+    label_shape_remedy,
 )
 from softmax_temperature.metrics.probability_check import (
     FEW_ROWS,
@@ -36,8 +38,8 @@ from softmax_temperature.metrics.probability_check import (
 from softmax_temperature.scaling import check_two_classes, search_temperature
 from softmax_temperature.tools.advice import CHECK_COLUMNS
 from softmax_temperature.tools.arrays import (
-    CLEAR_DIFFERENCE,
     are_reordered,
+    as_numpy,
     check_dense,
     check_given,
     check_unmasked_entries,
@@ -190,7 +192,14 @@ class TemperatureScaler(
         )
 
     def _validated(self, logits: Any, labels: Any) -> tuple[Any, Any]:
-        """`logits` and `labels` as arrays, after scikit-learn's checks and ours."""
+        """`logits` and `labels` as arrays, after scikit-learn's checks and ours.
+
+        Ours come first where scikit-learn's errors name neither the row nor a remedy.
+        """
+        logits = _as_array(logits)
+        labels = _as_array(labels)
+        _check_lengths(logits, labels)
+        _check_classes_known(labels)
         if getattr(logits, "ndim", 2) > 2:
             logits = validate_data(self, logits, **ARRAYS)
             _check_values(logits)
@@ -210,11 +219,12 @@ class TemperatureScaler(
         _check_scores(logits)
         _check_two_dimensions(logits)
         if not isinstance(logits, Tensor):
-            logits = validate_data(self, logits, reset=False, **ARRAYS)
+            logits = validate_data(self, _as_array(logits), reset=False, **ARRAYS)
         elif not len(logits) or logits.shape[1] != self.n_features_in_:
             shape = tuple(logits.shape)
-            raise ValueError(
-                f"X must have shape (n, {self.n_features_in_}, ...), got {shape}"
+            raise ArgumentError(
+                f"X must have shape (n, {self.n_features_in_}, ...), got {shape}",
+                "Give logits with the classes of those in fit.",
             )
         _check_values(logits)
         # The product is a copy, because torch warns about read-only arrays.
@@ -278,14 +288,56 @@ def _check_two_dimensions(values: Any) -> None:
         )
 
 
+def _as_array(values: Any) -> Any:
+    """A list or tuple as an array; other values as they are."""
+    return as_numpy(values) if isinstance(values, list | tuple) else values
+
+
+def _check_lengths(logits: Any, labels: Any) -> None:
+    """Refuse a table and labels with different numbers of rows."""
+    table = tuple(getattr(logits, "shape", ()))
+    given = tuple(getattr(labels, "shape", ()))
+    if len(table) == 2 and table[0] and given and given[0] != table[0]:
+        raise ArgumentError(
+            f"labels must have shape ({table[0]},), one per row, got {given}",
+            label_shape_remedy(given, table),
+        )
+
+
+def _check_classes_known(labels: Any) -> None:
+    """Refuse labels with NaN; scikit-learn's error does not say where."""
+    if getattr(getattr(labels, "dtype", None), "kind", "") != "f":
+        return
+    wrong = np.flatnonzero(np.isnan(np.asarray(labels)))
+    if len(wrong):
+        raise ArgumentError(
+            f"y must hold a class for each row, got nan in row {wrong[0]}",
+            "Remove rows without a class.",
+        )
+
+
 def _check_values(logits: Any) -> None:
     """Refuse logits with NaN or inf, or with a row in which every class is masked."""
     # The product is a copy, because torch warns about read-only arrays.
-    if not all_finite(torch.as_tensor(logits * 1).amax(1)):
-        raise ValueError(
-            "X must be finite, got a row with NaN or inf, or with -inf (a masked "
-            "class) in every column"
+    table = torch.as_tensor(logits * 1)
+    largest = table.amax(1)
+    if all_finite(largest):
+        return
+    row, *pixel = torch.nonzero(~torch.isfinite(largest))[0].tolist()
+    where = f"row {row}, pixel {tuple(pixel)}" if pixel else f"row {row}"
+    found = largest[(row, *pixel)].item()
+    if found == -math.inf:
+        raise ArgumentError(
+            f"X must be finite, got -inf (a masked class) in every column of {where}",
+            "Give at least one class a finite logit, or remove such rows.",
         )
+    column = int((table[(row, slice(None), *pixel)] == found).int().argmax())
+    if math.isnan(found):
+        column = int(table[(row, slice(None), *pixel)].isnan().int().argmax())
+    raise ArgumentError(
+        f"X must be finite, got {found} in {where}, column {column}",
+        "Remove rows with NaN or inf.",
+    )
 
 
 def _are_columns(labels: NDArray[Any], columns: int) -> bool:
@@ -307,10 +359,11 @@ def _numbered(labels: NDArray[Any], columns: int) -> tuple[NDArray[Any], NDArray
     gaps = classes.dtype.kind in "iuf" and (np.diff(classes) != 1).any()
     if len(classes) != columns or (gaps and classes.tolist() != [-1, 1]):
         shown = ", ".join(map(str, classes[:5].tolist()))
-        raise ValueError(
+        raise ArgumentError(
             f"y must hold a class for each of the {columns} columns of X, got "
-            f"{len(classes)} different labels ({shown}, ...): number the columns from "
-            "0, as np.searchsorted(classifier.classes_, y) does"
+            f"{len(classes)} different labels ({shown}, ...)",
+            "For labels of some classes, number the columns from 0, as "
+            "np.searchsorted(classifier.classes_, y) does.",
         )
     return classes, numbers.reshape(-1)
 
