@@ -1,5 +1,7 @@
 """The losses refuse invalid arguments before they use them as indices."""
 
+import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,14 @@ from softmax_temperature import (
     metrics,
     scaling,
 )
+from softmax_temperature.losses import (
+    LabelSmoothingLoss,
+    ScheduledFocalLoss,
+    focal_loss,
+    mmce,
+    true_class_probs,
+)
+from softmax_temperature.metrics.checks import ArgumentError
 
 LOSSES = (FocalLoss, SampleDependentFocalLoss, BrierLoss, MMCELoss)
 every_loss = pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: loss.__name__)
@@ -213,3 +223,41 @@ def test_labels_that_wrapped_around_are_refused(dtype: torch.dtype) -> None:
         with pytest.raises(ValueError, match="larger numbers have wrapped around"):
             call(logits, labels.to(dtype))
         call(logits[:100], labels[:100].to(dtype))
+
+
+LOGITS = torch.randn(6, 4, generator=torch.Generator().manual_seed(0))
+CLASSES = torch.arange(6) % 4
+SOFT = LOGITS.softmax(dim=1)
+MASKED = LOGITS.clone()
+MASKED[2, 1] = -math.inf
+
+
+@pytest.mark.parametrize(
+    ("call", "remedy"),
+    [
+        (lambda: FocalLoss(reduction="avg"), r"'none', got 'avg'\. Give one of them"),
+        (lambda: MMCELoss()(LOGITS, SOFT), r"not defined for soft .*labels\.argmax"),
+        (lambda: mmce(LOGITS, SOFT), r"no prediction is right .*labels\.argmax"),
+        (lambda: true_class_probs(LOGITS, SOFT), r"no true class.*labels\.argmax"),
+        (lambda: FocalLoss()(LOGITS, 2 * SOFT), r"sum of 2 in row 0\. Divide each row"),
+        (lambda: FocalLoss()(MASKED, SOFT), r"row 2 does not\. Give these classes"),
+        (lambda: FocalLoss()(MASKED, torch.ones_like(CLASSES)), r"leave such rows out"),
+        (lambda: FocalLoss()(MASKED - math.inf, CLASSES), r"Leave such rows out"),
+        (lambda: FocalLoss()(LOGITS / 0.0, CLASSES), r"finite, got .*Look for a learn"),
+        (
+            lambda: FocalLoss(ignore_index=3)(LOGITS, SOFT),
+            r"negative or None .*Leave rows without a class out",
+        ),
+        (lambda: LabelSmoothingLoss(1.0), r"got 1\.0\. Give a fraction"),
+        (lambda: LabelSmoothingLoss(0.9)(LOGITS, CLASSES), r"got 0\.9\. Give less"),
+        (lambda: focal_loss(LOGITS, CLASSES, torch.ones(5)), r"or one for each row"),
+        (lambda: focal_loss(LOGITS, CLASSES, -torch.ones(6)), r"one for each sample"),
+        (lambda: ScheduledFocalLoss()(LOGITS, CLASSES), r"given: .*Pass the position"),
+        (lambda: ScheduledFocalLoss((1.0,), (2,)), r"before each milestone"),
+        (lambda: ScheduledFocalLoss(milestones=(3, 2)), r"ascend.*Sort them"),
+    ],
+)
+def test_each_refusal_says_what_to_do(call: Callable[[], object], remedy: str) -> None:
+    with pytest.raises(ArgumentError, match=remedy) as refused:
+        call()
+    assert "\n" not in str(refused.value)

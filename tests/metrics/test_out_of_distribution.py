@@ -1,3 +1,4 @@
+import math
 from typing import Any
 
 import numpy as np
@@ -115,3 +116,36 @@ def test_a_curve_has_a_whole_number_of_points(points: Any) -> None:
     logits = torch.randn(20, 3, generator=torch.Generator().manual_seed(0))
     with pytest.raises(ValueError, match="points must be an integer of at least 1"):
         metrics.out_of_distribution_curve(logits, logits, points=points)
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_masked_classes_are_as_if_absent(score: str) -> None:
+    inside, outside = sets()
+    expected = metrics.out_of_distribution_auroc(inside, outside, score=score)
+    columns = torch.tensor([1, 2, 3, 5, 6, 7, 8, 9, 10, 12])
+
+    def masked(logits: Tensor) -> Tensor:
+        wider = logits.new_full((len(logits), 13), -math.inf)
+        wider[:, columns] = logits
+        return wider
+
+    pair = (masked(inside), masked(outside))
+    found = metrics.out_of_distribution_auroc(*pair, score=score)
+    assert found.item() == pytest.approx(expected.item(), abs=1e-12)
+    interval = metrics.out_of_distribution_interval(*pair, score=score, bootstrap=50)
+    unmasked = metrics.out_of_distribution_interval(
+        inside, outside, score=score, bootstrap=50
+    )
+    assert interval == pytest.approx(unmasked, abs=1e-12)
+    curve = metrics.out_of_distribution_curve(*pair, score=score)
+    assert curve.equal(metrics.out_of_distribution_curve(inside, outside, score=score))
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_a_row_with_a_single_unmasked_class_is_certain(score: str) -> None:
+    inside, outside = sets()
+    inside[:, 1:] = -math.inf
+    assert metrics.out_of_distribution_auroc(inside, outside, score=score) == 1
+    inside[3] = -math.inf
+    with pytest.raises(ValueError, match="logits_in must be finite, got -inf in row 3"):
+        metrics.out_of_distribution_auroc(inside, outside, score=score)

@@ -1,6 +1,6 @@
 """Every entry point refuses probabilities in place of logits, and accepts logits."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pytest
@@ -95,7 +95,7 @@ ENTRIES: dict[str, Callable[[Tensor], object]] = {
     "MMCELoss": lambda scores: losses.MMCELoss()(scores, LABELS),
     "LabelSmoothingLoss": lambda scores: losses.LabelSmoothingLoss()(scores, LABELS),
     "cool": lambda scores: Cooling(nn.Linear(2, CLASSES)).cool(scores, LABELS),
-    "wrap": lambda scores: fitted().wrap(nn.Identity())(scores),
+    "wrap": lambda scores: serve_each([scores]),
     "soft labels": lambda scores: losses.BrierLoss()(scores, PROBS.to(scores)),
 }
 # Cosines may all lie in [0, 1], as the outputs of a sigmoid do. The entry points that
@@ -108,6 +108,13 @@ SUMS_ALONE: dict[str, Callable[[Tensor], object]] = {
 
 def fitted() -> TemperatureScaler:
     return TemperatureScaler().fit(logits(), LABELS)
+
+
+def serve_each(batches: Iterable[Tensor]) -> None:
+    """Give a wrapped network of `CLASSES` classes each batch of its logits."""
+    wrapped = fitted().wrap(nn.Identity())
+    for batch in batches:
+        wrapped(batch)
 
 
 @pytest.mark.parametrize("entry", ENTRIES)
@@ -174,13 +181,9 @@ def test_a_wrapped_network_of_one_sigmoid_is_refused_in_every_shape(
 
 
 def test_a_wrapped_network_of_one_sample_at_a_time_is_judged_by_all_of_them() -> None:
-    wrapped = fitted().wrap(nn.Identity())
     with pytest.raises(ValueError, match="network's logits are probabilities"):
-        for probs in PROBS:
-            wrapped(probs)
-    wrapped = fitted().wrap(nn.Identity())
-    for row in logits():
-        wrapped(row)
+        serve_each(PROBS)
+    serve_each(logits())
 
 
 @pytest.mark.parametrize("rows", [20, 59])

@@ -1,6 +1,7 @@
 """Scores of predictions and pixels match scikit-learn and values by hand."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -9,14 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn import metrics as sklearn_metrics
 from sklearn.metrics import brier_score_loss, log_loss, top_k_accuracy_score
-from torch import Tensor
+from torch import Tensor, nn
 
-from softmax_temperature import metrics
+from softmax_temperature import Cooling, TemperatureScaler, calibrate, metrics
 from softmax_temperature.metrics.scores import (
     confusion_matrix,
     mean_intersection_over_union,
     pixel_accuracy,
 )
+from softmax_temperature.scaling import fit_temperature, temperature_interval
 
 
 def drawn(samples: int = 700, classes: int = 8) -> tuple[Tensor, Tensor]:
@@ -175,3 +177,73 @@ def test_a_narrow_label_is_not_the_void_that_it_wraps_to(
     confusion = confusion_matrix(labels, labels, classes=256, void=void)
     assert confusion.sum() == 3
     assert confusion[wraps_to, wraps_to] == 1
+
+
+def masked(samples: int = 300) -> tuple[Tensor, Tensor]:
+    """Logits with up to seven masked classes in a row, and labels on the others."""
+    logits, labels = drawn(samples)
+    mask = torch.rand(logits.shape, generator=torch.Generator().manual_seed(3)) < 0.5
+    mask[:2] = True  # Only the label is left.
+    mask.scatter_(1, labels[:, None], False)
+    return logits.masked_fill(mask, -math.inf), labels
+
+
+def test_masked_classes_score_as_absent_ones() -> None:
+    logits, labels = masked()
+    losses = []
+    ranks = []
+    for row, label in zip(logits, labels.tolist(), strict=True):
+        left = row.isfinite()
+        place = int(left[:label].sum())
+        losses.append(-row[left].log_softmax(dim=0)[place].item())
+        ranks.append(int((row[left] > row[label]).sum()))
+    likelihood = metrics.negative_log_likelihood(logits, labels)
+    assert likelihood.item() == pytest.approx(sum(losses) / len(losses), rel=1e-12)
+    for top in (1, 2, 5):
+        found = metrics.top_accuracy(logits, labels, top=top).item()
+        assert found == sum(rank < top for rank in ranks) / len(ranks)
+    report = metrics.calibration_report(logits, labels)
+    assert report["negative_log_likelihood"] == pytest.approx(likelihood.item())
+    assert report["accuracy"] == metrics.top_accuracy(logits, labels, top=1).item()
+
+
+def test_scores_that_a_mask_leaves_undefined_are_refused_in_one_line() -> None:
+    logits, labels = masked()
+    on_mask = labels.clone()
+    row = int(logits.isneginf().any(dim=1).int().argmax())
+    on_mask[row] = int(logits[row].isneginf().int().argmax())
+    nothing = logits.clone()
+    nothing[5] = -math.inf
+    for score in (metrics.negative_log_likelihood, metrics.top_accuracy):
+        with pytest.raises(ValueError, match=f"masked class.*row {row}.*leave such"):
+            score(logits, on_mask)
+        with pytest.raises(ValueError, match=r"got -inf in row 5.*not all, classes"):
+            score(nothing, labels)
+
+
+@pytest.mark.parametrize(
+    "score",
+    [
+        metrics.negative_log_likelihood,
+        metrics.top_accuracy,
+        metrics.calibration_report,
+        metrics.confident_report,
+        fit_temperature,
+        lambda logits, labels: temperature_interval(logits, labels, 1.0),
+        lambda logits, labels: Cooling(nn.Linear(2, 8)).cool(logits, labels),
+        lambda logits, labels: calibrate(logits, labels, bootstrap=0),
+        lambda logits, labels: TemperatureScaler().fit(logits.numpy(), labels.numpy()),
+    ],
+)
+def test_labels_that_count_from_1_are_refused_without_their_last_class(
+    score: Callable[[Tensor, Tensor], object],
+) -> None:
+    logits, labels = drawn()
+    some = labels < 7
+    with pytest.raises(ValueError, match=r"from 1 to 7 agree .*Subtract 1: column c"):
+        score(logits[some], labels[some] + 1)
+    # The first class may be missing, and a model may predict nothing else.
+    later = labels > 0
+    score(logits[later], labels[later])
+    collapsed = logits[later] + torch.tensor([9.0] + 7 * [0.0])
+    score(collapsed, labels[later])

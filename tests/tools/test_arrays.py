@@ -14,6 +14,7 @@ from torch import Tensor
 
 from softmax_temperature import TemperatureScaler
 from softmax_temperature.metrics.checks import ArgumentError
+from softmax_temperature.metrics.scores import brier_score
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.tools.arrays import checked_logits, read_arrays, read_rows
 from softmax_temperature.tools.calibrate import calibrate
@@ -589,3 +590,45 @@ def drawn_rows(rows: int, classes: int = 10) -> tuple[Any, Any]:
     logits = generator.normal(0, 4, (rows, classes))
     noise = generator.gumbel(size=logits.shape)
     return logits, (logits / 1.6 + noise).argmax(1)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        calibrate,
+        lambda pair, labels: TemperatureScaler().fit(pair, labels),
+        suggest_temperature,
+    ],
+)
+@pytest.mark.parametrize("make", [np.asarray, torch.as_tensor])
+def test_a_pair_in_place_of_one_array_is_refused(entry: Any, make: Any) -> None:
+    logits, labels = draw_probs()
+    fault = (
+        r"a tuple of two, of shapes \(600, 5\) and \(600,\)\. Pass scores and labels"
+    )
+    with pytest.raises(ValueError, match=fault):
+        entry((make(logits), make(labels)), labels)
+
+
+def test_two_tables_in_a_tuple_are_not_maps() -> None:
+    logits, labels = draw_probs()
+    with pytest.raises(ValueError, match=r"one of the 2 tables of shape \(600, 5\)"):
+        calibrate((logits, logits), labels)
+
+
+def test_a_truncated_table_of_probabilities_is_named_as_one() -> None:
+    logits, labels = draw_probs()
+    probs = logits.softmax(1)
+    some = labels < 4
+    with pytest.raises(ValueError, match=r"Columns may be missing: give one for every"):
+        checked_logits(probs[some, :4], labels[some], "probs")
+    largest = probs.topk(3)[0]
+    with pytest.raises(ValueError, match=r"Columns may be missing: give one for every"):
+        checked_logits(largest, labels.clamp(max=2), "probs")
+    for whole in (100 * probs, 0.5 * probs, probs + 0.1 * probs[:, :1]):
+        with pytest.raises(
+            ValueError, match=r"in row \d+\. Divide each row by its sum"
+        ):
+            checked_logits(whole, labels, "probs")
+    with pytest.raises(ValueError, match="the softmax of logits over all classes"):
+        brier_score(probs[some, :4], labels[some])

@@ -390,3 +390,48 @@ def test_a_wrapped_network_in_half_precision_holds_its_temperature(
     inputs = torch.randn(3, 4, generator=torch.manual_seed(0)).half()
     expected = fits.network(inputs) / fits.temperature
     torch.testing.assert_close(fits(inputs), expected)
+
+
+@pytest.mark.parametrize("make", [np.asarray, np.ndarray.tolist, pd.DataFrame])
+def test_faults_of_arrays_lists_and_frames_have_remedies(make: Any) -> None:
+    scaler = TemperatureScaler().fit(LOGITS, LABELS)
+    labels = LABELS.tolist() if make == np.ndarray.tolist else LABELS
+    with pytest.raises(ValueError, match=r"\(10, 1500\), look transposed: give"):
+        scaler.fit(make(LOGITS.T), labels)
+    with pytest.raises(ValueError, match=r"per row, got \(1497,\)\. Give one class"):
+        scaler.fit(make(LOGITS), labels[:-3])
+    for value, column in ((np.nan, 3), (np.inf, 0)):
+        broken = LOGITS.copy()
+        broken[7, column] = value
+        fault = rf"^X must be finite, got {value} in row 7, column {column}\. Remove"
+        for call in (
+            lambda table: scaler.fit(table, labels),
+            scaler.transform,
+            scaler.predict,
+            scaler.predict_proba,
+        ):
+            with pytest.raises(ValueError, match=fault):
+                call(make(broken))
+    some = np.where(LABELS == 3, np.nan, LABELS)
+    with pytest.raises(ValueError, match=r"got nan in row 4\. Remove rows without"):
+        scaler.fit(make(LOGITS), some.tolist() if isinstance(labels, list) else some)
+
+
+def test_a_pixel_without_a_number_is_named() -> None:
+    maps = np.ascontiguousarray(np.moveaxis(LOGITS.reshape(5, 20, 15, 10), -1, 1))
+    maps[2, 4, 3, 1] = np.nan
+    for make in (np.asarray, torch.as_tensor):
+        with pytest.raises(ValueError, match=r"in row 2, pixel \(3, 1\), column 4\."):
+            TemperatureScaler().fit(LOGITS, LABELS).transform(make(maps))
+
+
+def test_lists_of_rows_and_of_tensors_are_matrices() -> None:
+    expected = TemperatureScaler().fit(LOGITS, LABELS)
+    for rows in (LOGITS.tolist(), list(LOGITS), list(torch.as_tensor(LOGITS))):
+        scaler = TemperatureScaler().fit(rows, LABELS.tolist())
+        assert scaler.temperature_ == expected.temperature_
+        np.testing.assert_array_equal(scaler.predict(rows), expected.predict(LOGITS))
+    with pytest.raises(
+        ValueError, match=r"a list has parts of different shapes\. Give"
+    ):
+        TemperatureScaler().fit([[1.0, 2.0], [3.0]], [0, 1])
