@@ -1,1 +1,1 @@
-"""The command line, its commands, and the programs of `pipeline/` and `make data`."""
+"""The command line, and the code of the programs in `pipeline/` and of `make data`."""

@@ -1,7 +1,8 @@
 """The command `softmax-temperature`: tools for users' own data and for the pipeline.
 
 Commands are in the order in which they are used, which is also their order in `--help`.
-Each imports its modules when it is called, so that `--help` does not wait for torch.
+A command imports its modules when it is called, so that `--help` does not wait for
+torch.
 """
 
 import atexit
@@ -82,10 +83,10 @@ OtherLabels = Annotated[
 
 @contextmanager
 def _uncollected() -> Iterator[None]:
-    """Turn the garbage collector off in the block, for imports, which leave no garbage.
+    """Turn the garbage collector off while the block imports modules.
 
-    Otherwise the collector would scan all objects of torch repeatedly, which takes a
-    quarter of the import's time.
+    Imports leave no garbage, but they let the collector scan all objects of torch
+    repeatedly, which takes a quarter of the import's time.
     """
     gc.disable()
     try:
@@ -197,7 +198,7 @@ def calibrate(
     with _uncollected():
         from softmax_temperature.tools.arrays import SAMPLE
         from softmax_temperature.tools.calibrate import calibrate_files
-    # On exit Python collects garbage once more, which takes a third of the time of
+    # On exit Python collects garbage once more, which takes a third as long as
     # importing torch. This command skips that collection. The other commands do not,
     # because some of them use libraries that complain about objects left at exit.
     atexit.register(gc.freeze)
@@ -339,7 +340,7 @@ def _refuse_unused_by_suggest(
 
 
 def _read_heuristic(path: Path | None) -> Any:
-    """The heuristic in the file `path`, or None if `path` is None."""
+    """Read the heuristic from the file `path`; None if `path` is None."""
     from pydantic import ValidationError
 
     from softmax_temperature.heuristic.ridge import RidgeHeuristic
@@ -358,7 +359,7 @@ def _read_heuristic(path: Path | None) -> Any:
 
 
 def _rows_of_images(folder: Path, backbone: str | None, **options: Any) -> Any:
-    """The embeddings and labels of the images in `folder`, for `suggest`."""
+    """Embed the images in `folder` for `suggest`, and read their labels."""
     if backbone is None:
         raise InputError(
             "is missing",

@@ -62,11 +62,14 @@ class Comparison:
     Attributes:
         files: Number of files in either state.
         equal: Number of files that are equal byte for byte.
-        largest: The number that differs most, if numbers differ.
+        largest: The two numbers with the largest relative difference; None if all
+            numbers are equal.
         verdicts: One line for each claim whose verdict differs.
-        texts: Files whose texts, or whose tables' columns and rows, differ.
+        texts: One line for each text that differs, and for each file whose rows,
+            columns or keys differ.
         missing: Files that only one state has.
-        pictures: Figures and notebooks whose bytes differ; their numbers are in tables.
+        pictures: Figures and notebooks whose bytes differ. They do not count, because
+            the numbers that they show are in tables.
         processors: The processors of the two states, if they are of different kinds.
     """
 
@@ -81,7 +84,7 @@ class Comparison:
 
     @property
     def reproduced(self) -> bool:
-        """Whether all verdicts, texts and files match, and all numbers agree."""
+        """Whether verdicts, texts and files are equal, and numbers agree to `CLOSE`."""
         agree = self.largest is None or self.largest.relative <= CLOSE
         return agree and not (self.verdicts or self.texts or self.missing)
 
@@ -149,7 +152,7 @@ def compare_with_commit(profile: str, revision: str = "HEAD") -> Comparison:
 
 
 def compare_studies(first: str, second: str) -> Comparison:
-    """Compare two folders of results/.
+    """Compare the folders of two studies in results/.
 
     Raises:
         InputError: If one of them does not exist.
@@ -181,7 +184,7 @@ def _other_processors(first: Files, second: Files) -> tuple[str, str] | None:
 
 
 def _processors(files: Files) -> str:
-    """The accelerators or processors on which the results were computed."""
+    """The accelerators or processors that computed the results; "" if not recorded."""
     content = files.get(_ENVIRONMENT)
     if content is None:
         return ""
@@ -191,9 +194,10 @@ def _processors(files: Files) -> str:
 
 
 def _kind(machine: Mapping[str, str | None]) -> str:
-    """The hardware that rounds: an accelerator, or a processor and its instructions.
+    """The hardware that determines how results are rounded.
 
-    Libraries choose their kernels by both, so equal instruction sets do not suffice.
+    This is an accelerator, or a processor with its instruction set. Libraries choose
+    their kernels by both, so processors with equal instruction sets may still differ.
     """
     if machine["accelerator"] is not None:
         return machine["accelerator"]
@@ -233,9 +237,9 @@ def _is_about_time(name: PurePosixPath) -> bool:
 
 
 def _depends_on_bits(name: PurePosixPath, place: str) -> bool:
-    """Whether the text at `place` is a digest, which depends on results' last bits.
+    """Whether the text at `place` is a digest that depends on the last bits of results.
 
-    The results themselves are compared as numbers, in the other files.
+    The numbers in the results are compared in the other files.
     """
     return name.name == RECORDS and _DIGEST.search(place) is not None
 
@@ -253,7 +257,7 @@ def _changed_verdicts(
 
 
 def _values(name: PurePosixPath, content: bytes) -> Iterator[tuple[str, Value]]:
-    """Yield a file's values with their positions; none for times and machines."""
+    """Yield a file's values with their positions, except for times and machines."""
     if _is_about_time(name):
         return
     text = content.decode("utf-8")

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from softmax_temperature.params import Params, read_params
 from softmax_temperature.tools.programs import PARAMS, ParamsFile, run_program
 
-# One package per extra. The extra is installed if this package is.
+# For each extra, one of its packages. The extra counts as installed if this package is.
 PACKAGES = {"ray": "ray", "translation": "sacrebleu"}
 
 

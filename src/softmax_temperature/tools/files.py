@@ -43,7 +43,7 @@ class DoubledColumn(Exception):
 
 
 def read_content(path: Path) -> Any:
-    """The content of a file, as its format's library returns it.
+    """Read a file with the library for its format, and return the library's result.
 
     Raises InputError if the file cannot be read.
     """
@@ -109,7 +109,7 @@ def _pickled(path: Path) -> InputError:
 
 
 def read_csv(path: Path) -> pd.DataFrame:
-    """Read a csv file; if its first line holds no names, its columns are numbered."""
+    """Read a csv file. Its columns are numbered if the first line has no names."""
     import pandas as pd
 
     first = pd.read_csv(path, header=None, nrows=1, dtype=str, skipinitialspace=True)

@@ -44,7 +44,7 @@ _LAYOUT = (
 def rows_of_images(
     folder: Path, backbone: str, *, download: bool, device: str
 ) -> tuple[Arrays, Arrays | None]:
-    """Embeddings and labels of the training and test images in a folder.
+    """Embed the training and test images in a folder, and read their labels.
 
     The folder holds one folder per class, or folders `train` and `test` (or `all`) that
     hold one folder per class.
@@ -56,7 +56,7 @@ def rows_of_images(
         device: Device on which the images are embedded.
 
     Returns:
-        Training rows, and test rows or None.
+        The training rows, and the test rows or None if there are no test images.
 
     Raises:
         InputError: If the folder has fewer than two classes, or there is no such
@@ -94,7 +94,7 @@ def rows_of_images(
 
 
 def load(name: str, *, download: bool) -> LoadedBackbone:
-    """Load the backbone with a given name, including its weights.
+    """Load the backbone `name`, with its weights.
 
     Args:
         name: A backbone of params.yaml, or [LIBRARY/]ARCHITECTURE[.TAG] of timm or

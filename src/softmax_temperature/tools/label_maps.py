@@ -17,7 +17,7 @@ Labelled = tuple[NDArray[Any], NDArray[Any]]
 def labelled_rows(
     logits: Any, labels: Any, ignore_index: int, *, name: str = ""
 ) -> Labelled:
-    """Logits and labels as tables, without the rows labelled `ignore_index`.
+    """Turn logits and labels into tables, without the rows labelled `ignore_index`.
 
     Args:
         logits: Shape (n, classes, ...).
@@ -27,7 +27,8 @@ def labelled_rows(
         name: Prefix of the arguments' names in messages.
 
     Returns:
-        Logits (rows, classes) and labels (rows,).
+        Logits (rows, classes) and labels (rows,). If the labels are one-hot, both are
+        returned unchanged.
 
     Raises:
         ValueError: If no row has a class, or label maps have a wrong shape.
@@ -55,7 +56,7 @@ def labelled_rows(
 def check_map_labels(
     logits: NDArray[Any], labels: NDArray[Any], *, name: str = ""
 ) -> None:
-    """Refuse labels that are not one class per pixel of logits (n, classes, ...)."""
+    """Raise unless `labels` has one class per pixel of logits (n, classes, ...)."""
     expected = (logits.shape[0], *logits.shape[2:])
     if labels.shape != expected:
         raise ArgumentError(
@@ -66,7 +67,7 @@ def check_map_labels(
 
 
 def _remedy(labels: tuple[int, ...], logits: tuple[int, ...]) -> str:
-    """What to do if labels of shape `labels` are not one class per pixel."""
+    """The remedy to give if labels of shape `labels` are not one class per pixel."""
     samples, middle, last = (*logits[:2], math.prod(logits[2:]))
     if len(logits) == 3 and labels == (samples * middle,) != (samples * last,):
         return f"Join the batches: logits.reshape(-1, {last})."

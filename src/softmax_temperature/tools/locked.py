@@ -6,7 +6,8 @@ The program runs before anything is installed, so it uses only the standard libr
 
 A package in the lock is needed if pyproject.toml names it for the library, its build or
 one of the extras, or if the lock's comments `# via` say that a needed package requires
-it. If a CPU build of the pinned torch is installed, it is kept and CUDA is left out.
+it. If a CPU build of the pinned torch is installed, the lines of torch and of the
+packages that only CUDA needs are left out, so that the installed build is kept.
 """
 
 import re
@@ -18,8 +19,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[3]
-# Packages that the CPU build replaces, and the prefixes of packages that only the CUDA
-# build requires.
+# Packages that the CPU build replaces or does not need, and the prefixes of packages
+# that only the CUDA build requires.
 TORCH = ("torch", "torchvision", "triton")
 CUDA = ("nvidia-", "cuda-")
 
@@ -71,7 +72,7 @@ def needed(
 
 
 def without_cuda(pins: Iterable[Pin]) -> list[Pin]:
-    """The pins without torch, torchvision and packages that only CUDA builds need."""
+    """The pins without torch, torchvision and the packages that only CUDA needs."""
     return [
         pin for pin in pins if pin.name not in TORCH and not pin.name.startswith(CUDA)
     ]

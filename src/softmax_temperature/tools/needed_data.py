@@ -113,11 +113,11 @@ def fetch(url: str, path: Path, sha256: str) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command with the given arguments, or the command line's.
+    """Run the command with `arguments`, or with those of the command line.
 
     Returns:
-        The exit code: 0 if all items are present, 1 if not, 2 if the profile is
-        unknown.
+        The exit code: 0 if every item is present, optional, or to be downloaded by the
+        run; 1 if an item is missing or wrong; 2 if the profile is unknown.
     """
     return run_program(list_data, __doc__, arguments)
 
@@ -128,7 +128,10 @@ def list_data(
         bool, typer.Option("--download", help="Download what is missing, if possible.")
     ] = False,
 ) -> None:
-    """Print one line per item that a profile needs; exit with 1 if one is missing."""
+    """Print one line per item that a profile needs.
+
+    The program exits with 1 if an item is missing or wrong.
+    """
     _, params = render_profile(profile)
     counts: Counter[str] = Counter()
     print(f"Profile {profile} reads from {params.data.root}:")

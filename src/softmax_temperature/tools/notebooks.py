@@ -1,4 +1,4 @@
-"""Run a paper's notebook with reproducible bytes, and list results."""
+"""Run a paper's notebook so that equal results give equal bytes, and list results."""
 
 import os
 import shutil
@@ -86,7 +86,7 @@ def without_empty_sections(cells: Sequence[NotebookNode]) -> list[NotebookNode]:
 
 
 def _in_order(sections: list[list[NotebookNode]]) -> list[list[NotebookNode]]:
-    """The sections, with "instead" moved directly before "main" if that is empty."""
+    """Move the section "instead" directly before "main" if "main" is empty."""
     main = [section for section in sections if "main" in _tags(section[0])]
     instead = [section for section in sections if "instead" in _tags(section[0])]
     if not main or not instead or not _is_empty(main[0]):
@@ -110,7 +110,7 @@ def _tags(cell: NotebookNode) -> list[str]:
 def _begun(
     cells: Sequence[NotebookNode], begins: Callable[[NotebookNode], bool]
 ) -> list[list[NotebookNode]]:
-    """The cells in groups; each cell for which `begins` is true begins a group."""
+    """Split `cells` into groups; a cell for which `begins` is true begins a group."""
     groups: list[list[NotebookNode]] = []
     for cell in cells:
         if begins(cell) or not groups:
@@ -136,7 +136,10 @@ def _shows(cell: NotebookNode) -> bool:
 
 
 def write_notice(source: Path, target: Path, text: str) -> None:
-    """Write only the title of `source` and `text`, and empty the folder of figures."""
+    """Write a notebook with only the title of `source` and `text`, without figures.
+
+    The folder `figures` next to the notebook is emptied.
+    """
     title = nbformat.read(source, as_version=4).cells[0].source
     cells = [new_markdown_cell(title), new_markdown_cell(text)]
     for number, cell in enumerate(cells):

@@ -36,7 +36,7 @@ FOCAL = "focal_cifar10/focal"
 COOLING = "cooling_cifar10/cooling"
 RULES = "collection/classifier_temperature"
 SWEEPS = "temperature_check/temperature_check"
-"""The folders below results/ with the numbers of the panels."""
+"""The folders in results/ that have the numbers of the panels."""
 
 _RULES = {
     "none (1)": "no scaling",
@@ -189,8 +189,8 @@ def _modes(axes: Axes, runs: Runs) -> None:
 def _inverse_temperatures(axes: Axes, runs: Runs) -> None:
     """Draw the test accuracy of each network by inverse temperature.
 
-    Each point has the learning rate with the best validation accuracy there, and fresh
-    seeds.
+    Each point is the mean over fresh seeds, at the learning rate that has the best
+    validation accuracy for the point's inverse temperature.
     """
     parts = accuracies(runs)
     networks = dict.fromkeys(network for network, _ in parts)

@@ -1,8 +1,9 @@
 """Profiles: overlays on the defaults, from which `params.yaml` is generated.
 
-Mappings merge key by key, and take the profile's comment if it has one. Numbers, texts
-and lists replace the default together with its comment (the source of the value), so
-that no comment describes a replaced value.
+A profile's mapping is merged with the default's key by key, and its comment, if there
+is one, replaces the default's. A profile's number, text or list replaces the default
+together with the default's comment (the source of the value), so that no comment
+describes a replaced value.
 """
 
 import copy
@@ -21,8 +22,10 @@ from softmax_temperature.runner.errors import InputError, nearest
 
 COMMENT_COLUMN = 37
 PROFILES = Path("profiles")
-# The line width that ruamel is given, and the indentation of one level.
+# The longest line that may have a mapping in braces. ruamel breaks a line that is
+# longer than 80 columns.
 _WIDTH = 78
+# The indentation of one level.
 _INDENT = 2
 # Maximum number of dumps. The first dumps may move a comment to the place where ruamel
 # reads it again; later dumps leave the comment there.
@@ -41,11 +44,14 @@ def profile_names(folder: Path = PROFILES) -> list[str]:
 
 
 def render_profile(name: str, folder: Path = PROFILES) -> tuple[str, Params]:
-    """A profile's `params.yaml` as text, and its validated parameters.
+    """Merge a profile with the defaults.
 
     Args:
         name: The profile.
         folder: Folder with the defaults and the profiles.
+
+    Returns:
+        The text of `params.yaml`, and the validated parameters.
 
     Raises:
         InputError: If the profile is unknown, or its parameters are wrong.
@@ -100,11 +106,11 @@ def _as_yaml(parameters: CommentedMap) -> str:
 
 
 def _open(mapping: CommentedMap, indent: int = 0) -> None:
-    """Set lists, and mappings too long for a line, to be written on several lines.
+    """Make ruamel write lists, and mappings that are too long for a line, as blocks.
 
-    DVC replaces all lists with plain lists, which ruamel writes on several lines unless
-    they are in braces. A mapping must be short, because ruamel breaks a long line after
-    any word.
+    A block has one line per item. DVC replaces all lists with plain lists, which ruamel
+    writes as blocks unless they are inside braces. A mapping that is too long for a
+    line must not stay in braces, because ruamel breaks a long line after any word.
     """
     for key, value in mapping.items():
         if isinstance(value, CommentedSeq):
@@ -118,7 +124,7 @@ def _open(mapping: CommentedMap, indent: int = 0) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """`value` with all lists in it, at any depth, as Python lists."""
+    """Replace all lists in `value`, at any depth, with plain Python lists."""
     if isinstance(value, list):
         return [_plain(part) for part in value]
     return value
@@ -128,8 +134,8 @@ def _move_comment(mapping: CommentedMap, key: str) -> None:
     """Move the comment after the value of `key` to the key itself."""
     comment = _comment(mapping, key)
     if not comment.strip().partition("\n")[2]:
-        # Otherwise the blank lines after the comment would end up between the key and
-        # its value.
+        # Remove the blank lines after the comment: they would end up between the key
+        # and its value.
         comment = comment.rstrip("\n")
     if comment:
         token = CommentToken(comment, CommentMark(COMMENT_COLUMN), None)
@@ -137,7 +143,7 @@ def _move_comment(mapping: CommentedMap, key: str) -> None:
 
 
 def _on_one_line(value: Any) -> str:
-    """`value` as ruamel writes it in braces, without comments."""
+    """Write `value` as ruamel writes it inside braces, without comments."""
     if isinstance(value, dict):
         parts = [f"{key}: {_on_one_line(part)}" for key, part in value.items()]
         return f"{{{', '.join(parts)}}}"
@@ -186,6 +192,6 @@ def _replace_comment(base: CommentedMap, top: CommentedMap, key: str) -> None:
 
 
 def _comment(mapping: CommentedMap, key: str) -> str:
-    """The comment that ruamel stores after the value of `key`, or an empty text."""
+    """The comment that ruamel stores after the value of `key`; "" if there is none."""
     token = mapping.ca.items.get(key, [None] * 4)[2]
     return "" if token is None else str(token.value)

@@ -1,4 +1,4 @@
-"""Shared by the programs in `pipeline/`: arguments, exit codes, and running cells."""
+"""Code that the programs in `pipeline/` share: options, exit codes, running cells."""
 
 import signal
 import sys
@@ -100,7 +100,7 @@ def require_choice(option: str, choice: str, choices: Collection[str]) -> None:
 def require_dependencies(program: str, cells: "Sequence[Cell]") -> None:
     """Raise InputError if dvc.yaml does not list a project module that cells use.
 
-    Otherwise `dvc repro` would not notice changes in such a module.
+    `dvc repro` does not notice a change in a module that dvc.yaml does not list.
     """
     from softmax_temperature.runner.fingerprint import project_files
 
@@ -137,7 +137,7 @@ def exit_code(work: Callable[[], None]) -> int:
     received = [signal.SIGINT]
 
     def interrupt(number: int, _: FrameType | None) -> None:
-        # A second signal must not interrupt cleaning up.
+        # A second signal must not interrupt the clean-up.
         signal.signal(number, signal.SIG_IGN)
         received.append(signal.Signals(number))
         raise KeyboardInterrupt

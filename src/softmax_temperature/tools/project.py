@@ -1,4 +1,4 @@
-"""The state of the project's folder: the cells that are to run, and damaged files."""
+"""The state of the project's folder: the cells that would run, and damaged files."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -42,7 +42,8 @@ class StagePlan:
 
     Attributes:
         stage: Name of the stage.
-        cells: Number of its cells; None if it has none or they cannot be listed.
+        cells: Number of the stage's cells; None if the stage has no cells or they
+            cannot be listed.
         to_run: Names of the cells that would run.
         minutes_per_cell: Mean minutes per cell when the profile last ran; None if no
             run is recorded.
@@ -116,7 +117,7 @@ def plan(params: Params) -> list[StagePlan]:
 
 
 def _note(error: InputError, params: Params) -> str:
-    """The reason why the cells cannot be listed, from `error`, with what to do."""
+    """Say why the cells cannot be listed, and what to do about it."""
     if isinstance(error, NotDownloadedError) and params.data.download:
         return f"{error.where}: {error.what}; the run downloads them"
     return str(error)
@@ -214,7 +215,7 @@ def _count(cells: int) -> str:
 
 
 class Verified(NamedTuple):
-    """Result of `verify`.
+    """The result of `verify`.
 
     Attributes:
         artifacts: Number of folders with a manifest.

@@ -97,7 +97,8 @@ def _reliability(upper: Axes, lower: Axes, table: ReliabilityBins) -> None:
     red = HUES[3]
     sky = HUES[9]
     upper.bar(height=accuracy, color=blue, edgecolor="white", label="accuracy", **place)
-    # Hatch the two kinds of gap differently, so that they differ without colours, too.
+    # Hatch the two kinds of gap differently, so that they can also be told apart
+    # without colours.
     looks = (
         (1, "above", (*orange, 0.45), red, "/////"),
         (-1, "below", sky, blue, "\\\\\\\\\\"),

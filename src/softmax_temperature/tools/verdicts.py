@@ -43,7 +43,7 @@ _HOW_TO_READ = (
     "power: the distance from the bound that the design detects 4 times in 5.",
     "Stand-in data replace the paper's; our derivations are not a paper's claims.",
 )
-"""How to read a claim in a terminal; docs/scorecard.md says more."""
+"""The lines that explain the scorecard in a terminal; docs/scorecard.md says more."""
 TITLES = {
     "classifier_temperature": "Fine-tune your classifier",
     "focal": "Calibrating deep neural networks using focal loss",
@@ -57,15 +57,15 @@ _NOTES = {
         "temperature: it multiplies the cosines."
     ),
 }
-"""What a reader of a paper's claims has to know."""
+"""A remark that the reader of a paper's claims needs, by paper."""
 _HINT = "One paper: softmax-temperature scorecard focal"
 
 
 def scorecard(results: Path = RESULTS) -> str:
     """The scorecard as Markdown.
 
-    The counts of each paper come first, then the studies in words, and then, per paper,
-    a table with one row per claim.
+    The counts of each paper come first, then a description of each study, and then, per
+    paper, a table with one row per claim.
     """
     of_papers = evidence(results)
     counts = [
@@ -97,8 +97,8 @@ def scorecard(results: Path = RESULTS) -> str:
 def scorecard_text(results: Path = RESULTS, papers: Collection[str] = ()) -> str:
     """The scorecard for a terminal, at most 80 columns wide.
 
-    The counts of all papers and how to read a claim come first, then a paragraph per
-    claim.
+    The counts of all papers and the lines that explain a claim come first, then a
+    paragraph per claim.
 
     Args:
         results: The folder of all studies.
@@ -134,7 +134,7 @@ def scorecard_text(results: Path = RESULTS, papers: Collection[str] = ()) -> str
 
 
 def _wrapped(lines: Iterable[str]) -> str:
-    """The `lines` wrapped to a terminal's width, with continuation lines indented."""
+    """Wrap `lines` to a terminal's width, with continuation lines indented."""
     wrapper = textwrap.TextWrapper(
         WIDTH, subsequent_indent="  ", break_on_hyphens=False
     )
@@ -165,7 +165,7 @@ def _anchor(title: str) -> str:
 
 
 def _fields(claim: Evidence) -> dict[str, str]:
-    """A claim's texts by column of the scorecard, from its rows in all studies.
+    """A claim's texts, from its rows in all studies, by column of the scorecard.
 
     If the primary study does not test the claim, the bound and the printed value are
     those of the first study that tests it.
@@ -201,7 +201,11 @@ def _sides(claim: Evidence) -> list[str]:
 
 
 def _paragraph(claim: Evidence) -> str:
-    """Verdict and claim, then, indented, each study's result and the claim's bound."""
+    """A claim as a paragraph for a terminal.
+
+    The verdict and the claim come first, then, indented, each study's result, the
+    claim's bound, the printed value and the power.
+    """
     fields = _fields(claim)
     verdict, comma, dispute = fields["verdict"].partition(", ")
     place = f"{fields['where']}; {claim.primary['id']}"
@@ -245,13 +249,14 @@ def _measured_files(folder: Path) -> list[Path]:
 
 
 def rejudge(profiles: Sequence[str] = ()) -> list[str]:
-    """Rewrite tables, claims and metrics from the records below results/.
+    """Rewrite tables, claims and metrics from the recorded runs in results/.
 
-    Numbers are written with the number of digits that this version writes. A study's
-    list of deviations stays as it is, because it belongs to the code that ran.
+    Measured files are rewritten as well, with their numbers rounded as this version
+    rounds them. A study's list of deviations stays as it is, because it belongs to the
+    code that ran.
 
     Args:
-        profiles: Profiles to rejudge; all with results if empty.
+        profiles: Profiles to rejudge; if empty, all profiles that have results.
 
     Returns:
         One line for every changed verdict.

@@ -540,7 +540,7 @@ def test_the_records_say_all_that_made_a_number(results: Path) -> None:
         "cores: 2",
         "torch 2.0",
         "1.5",
-        "not kept at that time",
+        "not recorded",
         "not known",
     ):
         assert said in shown

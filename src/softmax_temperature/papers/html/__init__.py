@@ -1,9 +1,9 @@
 """The report: self-contained HTML pages made from results/ and the README's picture.
 
 `results/index.html` shows the picture and the verdict on every claim.
-`results/<profile>/index.html` shows the claims of a profile; the folder `pages/` next
-to it has each paper's tables and figures, and the records that its numbers link to. If
-results are missing, the pages say so.
+`results/<profile>/index.html` shows the claims of a profile. The folder `pages/` next
+to that file has two pages per paper: its tables and figures, and the records that the
+numbers link to. If results are missing, the pages say so.
 """
 
 import base64
@@ -115,7 +115,7 @@ _ATTRIBUTES = {
     "table": ["id"],
 }
 _SANITIZER = SanitizeHTML(tags=_TAGS, attributes=_ATTRIBUTES, strip=False)
-# The tags of presentation MathML. Its attributes for layout follow below.
+# The tags of presentation MathML. The attributes that control the layout follow below.
 _MATHML = frozenset(
     {
         "math",
@@ -168,19 +168,21 @@ _MATHML_ATTRIBUTES = frozenset(
         "xmlns",
     }
 )
-# Characters that no text contains. In a text they enclose the number of a formula.
+# Characters that no text contains. They enclose the number of a formula where the
+# formula will be inserted.
 _OPEN = "\ue000"
 _CLOSE = "\ue001"
 
 
 class Group(NamedTuple):
-    """Cells of a stage whose names differ only in the last part, usually the seed.
+    """Cells of one stage; their names differ only in the last part, usually the seed.
 
     Attributes:
         stage: Name of the stage.
-        name: The common part of the cells' names, or the whole name if it has one part.
-        title: Its heading on the page of records.
-        anchor: Its anchor on the page of records.
+        name: The common part of the cells' names, or a cell's whole name if it has only
+            one part.
+        title: The group's heading on the page of records.
+        anchor: The group's anchor on the page of records.
         cells: Rows of `records.json`.
     """
 
@@ -197,8 +199,8 @@ class Records(NamedTuple):
     Attributes:
         stages: Groups of cells by stage, in the order of the pipeline.
         parameters: Parameters of the cells, by their digest.
-        code: Code digests.
-        places: Anchor of a cell's group by the digest of the cell's result.
+        code: Digests of the modules behind a cell, by the digest of the cell's code.
+        places: Anchor of a cell's group, by the digest of the cell's result.
     """
 
     stages: dict[str, list[Group]]
@@ -317,10 +319,10 @@ def _read_paper(
 
 
 def about(section: dict[str, Any]) -> str:
-    """Data sets and networks of a paper, from its section of `params.yaml`, in words.
+    """Describe the data sets and networks in a paper's section of `params.yaml`.
 
-    Studies of translation also train tasks with a single loss, to fill tables; these
-    are left out.
+    Studies of translation also train tasks with a single loss, to fill tables; such
+    tasks are left out.
     """
     parts = [
         part
@@ -374,7 +376,7 @@ def _records(path: Path) -> Records:
 
 
 def _group_name(cell: dict[str, Any]) -> tuple[str, str]:
-    """The stage of a cell, and the cell's name without its last part."""
+    """The stage of a cell, and the cell's name without its last part, if it has two."""
     name: str = cell["cell"]
     return cell["stage"], name.rpartition("/")[0] or name
 
@@ -416,7 +418,7 @@ def _shown(output: Any, title: str) -> str:
 
 
 def _of_output(output: Any, title: str) -> str:
-    """An image, a table or a text as HTML; empty for any other output."""
+    """Convert an image, a table or a text to HTML; "" for any other output."""
     data = output.data
     if "image/png" in data:
         return _image(data["image/png"], output.get("metadata", {}), title)
@@ -427,9 +429,10 @@ def _of_output(output: Any, title: str) -> str:
 
 
 def _image(content: str, metadata: dict[str, Any], title: str) -> str:
-    """An image with the width and the text in its metadata; empty if not base64.
+    """An image element with the width in the metadata; "" if `content` is not base64.
 
-    The alternative text is the title of the section, followed by that text, if any.
+    The alternative text is the section's title, followed by the alternative text in the
+    metadata, if there is one.
     """
     try:
         pixels = base64.b64decode("".join(content.split()), validate=True)
@@ -447,7 +450,7 @@ def _image(content: str, metadata: dict[str, Any], title: str) -> str:
 
 
 def _html(text: str) -> str:
-    """Markdown as sanitised HTML, with formulas as MathML."""
+    """Convert Markdown to sanitised HTML, with formulas as MathML."""
     formulas: list[str] = []
 
     def place(match: re.Match[str]) -> str:
@@ -455,7 +458,7 @@ def _html(text: str) -> str:
         return f"{_OPEN}{len(formulas) - 1}{_CLOSE}"
 
     # Browsers draw MathML themselves; a script for TeX would need network access.
-    # Formulas are put in last, because the sanitiser does not know MathML.
+    # Formulas are inserted last, because the sanitiser does not know MathML.
     text = _TEX.sub(place, text.replace(_OPEN, "").replace(_CLOSE, "")).strip()
     if not text:
         return ""
@@ -470,19 +473,20 @@ def _html(text: str) -> str:
 
 
 def _sanitised(html: str) -> str:
-    """HTML in which unlisted tags are escaped, and unlisted attributes removed."""
+    """Escape the tags in `html` that are not listed, and remove unlisted attributes."""
     cleaned: str = _SANITIZER.sanitize_html_tags(html)
     return cleaned
 
 
 def _formula(match: re.Match[str]) -> str:
-    """Convert a formula in TeX to MathML, in which text holds no markup."""
+    """Convert a formula in TeX to MathML, with only the listed tags and attributes."""
     display = "block" if match[1] == "$$" else "inline"
     root = mathml(match[2], display=display)
     for element in root.iter():
         if element.tag not in _MATHML:
             element.tag = "mtext"
-        # Undo the converter's escapes, because it escapes only some characters.
+        # Undo the converter's escapes: it escapes only some characters, and `tostring`
+        # escapes all of them again.
         element.text = unescape(element.text or "")
         for name in set(element.attrib) - _MATHML_ATTRIBUTES:
             del element.attrib[name]
@@ -546,7 +550,7 @@ def _encoded(picture: Path) -> str:
 
 
 def _studies_by_paper(profiles: Sequence[Profile]) -> dict[str, dict[str, Paper]]:
-    """For each paper, its results by the name of the study."""
+    """The results of each paper, by paper and study."""
     studies: dict[str, dict[str, Paper]] = {}
     for profile in profiles:
         for paper in profile.papers:
@@ -569,7 +573,10 @@ def _write_paper(
     lists: dict[str, list[Group]] = {}
 
     def address(cells: str) -> str:
-        """The address of a number's group, of a list of its groups, or of the page."""
+        """The address that a number links to: its group, a list of groups, or the page.
+
+        A number without a known group is linked to the page of records.
+        """
         groups = paper.records.behind(apart(cells))
         if len(groups) < 2:
             return "#".join([records, *(group.anchor for group in groups)])

@@ -1,1 +1,1 @@
-"""Code that the papers share: runs, contrasts, claims, tables, figures, links."""
+"""Code that the papers share: runs, contrasts, claims, tables, figures, notebooks."""

@@ -49,26 +49,26 @@ _QUANTITIES = {
     "accuracy-depends-weakly-on-logit-norm": "points of accuracy beyond half of what "
     "the inverse temperature changes",
 }
-"""The quantity behind a claim's number, by claim, if the unit does not say it."""
+"""The quantity behind a claim's number, by claim, if the unit does not express it."""
 LOG_RATIO = "logarithm of the ratio"
-"""How the unit of a logarithm of a ratio begins."""
+"""The beginning of the unit of a number that is the logarithm of a ratio."""
 _PARTS_IN_WORDS = {"right, sign reversed": "fall of the right ones' NLL"}
-"""Words for the parts of claims whose names a reader would not understand."""
+"""Words for the names of parts that a reader would not understand."""
 
 Printed = float | Mapping[str, float] | None
-"""A printed number, or one for each part, by the part's name."""
+"""A printed number, or one per part, by the part's name; None if none is printed."""
 
 
 @dataclass(frozen=True)
 class Criterion:
-    """The region in which the interval must lie.
+    """The region in which the interval must lie for a claim to hold.
 
     Attributes:
         kind: The name of the test: superiority, equivalence, ...
         low: The lower end of the region.
         high: The upper end of the region.
-        some: Whether the criterion is met if one part lies in the region; otherwise all
-            parts must.
+        some: Whether it is enough that the interval of one part lies in the region. If
+            False, the intervals of all parts must.
     """
 
     kind: str
@@ -146,7 +146,7 @@ def above(bound: float = 0.0, *, some: bool = False) -> Criterion:
 
 
 def below(bound: float = 0.0) -> Criterion:
-    """The criterion of superiority of the smaller number: it lies below `bound`."""
+    """The criterion of superiority if less is better: the interval is below `bound`."""
     return Criterion("superiority", high=bound)
 
 
@@ -161,12 +161,15 @@ def not_higher(margin: float) -> Criterion:
 
 
 def equivalent(margin: float) -> Criterion:
-    """The criterion of equivalence: within `margin` of 0, by two one-sided tests."""
+    """The criterion of equivalence: the interval lies within `margin` of 0.
+
+    This is the same as two one-sided tests.
+    """
     return within(-margin, margin)
 
 
 def within(low: float, high: float) -> Criterion:
-    """The criterion of equivalence to a range: the interval is in [`low`, `high`]."""
+    """The criterion of equivalence to a range: the interval is in (`low`, `high`)."""
     return Criterion("equivalence", low, high)
 
 
@@ -187,7 +190,7 @@ class Claim:
         contrast: The runs to compare, and the number by which they are compared.
         criterion: The region in which the contrast's interval must lie.
         published: The printed number that corresponds to the contrast, or one for each
-            part.
+            part; None if none is printed.
         primary: The study that gives the claim's verdict. This is the study nearest to
             the paper's setting, whatever its results.
         looks: The number of looks at a study's data, by study: one for the verdict, and
@@ -289,7 +292,7 @@ class Judged:
     tasks: list[dict[str, Any]] = field(default_factory=list)
 
     def row(self) -> dict[str, Any]:
-        """The fields of a row of `claims.json`, under the names that it gives them."""
+        """The fields of a row of `claims.json`, under the names that the file uses."""
         fields = asdict(self)
         fields["each"] = fields.pop("counted")
         fields["remark"] = fields.pop("qualifier")
@@ -321,7 +324,7 @@ class JudgedPart:
         name: The name of the part.
         verdict: HOLDS, CONTRADICTED or INCONCLUSIVE, for this part alone.
         level: The level of the interval behind the verdict.
-        estimate: The estimate, with this interval.
+        estimate: The estimate, with the interval at `level`.
     """
 
     name: str
@@ -407,7 +410,8 @@ def judge(
         criterion: The region in which the intervals must lie.
         measurement: The estimates of the parts.
         all_tasks: Whether tasks that the paper does not have are pooled as well.
-        elsewhere: A study that would test the claim if this one does not; "" if none.
+        elsewhere: Another study, which tests the claim if the measurement does not; ""
+            if there is none.
         level: The level at which a part is judged, before the correction for several
             parts.
         levels_of_parts: The level of each part that is not judged at `level`, by the
@@ -444,14 +448,17 @@ def _pooled_parts(measurement: Measurement, *, all_tasks: bool) -> dict[str, Qua
 
 
 def _absent(measurement: Measurement) -> str:
-    """The words for the number and the names of the missing parts of `measurement`."""
+    """Say how many parts of `measurement` are missing, and name them."""
     missing = list(measurement.missing)
     count = len(missing) + len(measurement.parts)
     return f"{len(missing)} of {count} parts are missing: {', '.join(missing)}"
 
 
 def _count_of_parts(measurement: Measurement, judged: Sized) -> int:
-    """The number of parts that can decide the claim, including parts not yet run."""
+    """The number of parts that can decide the claim.
+
+    For a claim about all parts together, missing parts count as well.
+    """
     missing = len(measurement.missing) if measurement.whole else 0
     return len(judged) + missing
 
@@ -462,7 +469,14 @@ def _planning(
     shown: JudgedPart,
     printed: float | None,
 ) -> dict[str, Any]:
-    """Smallest detectable effect and required n of the shown part, at 80 % power."""
+    """The smallest detectable effect and the required n of a part, at 80 % power.
+
+    Args:
+        criterion: The claim's criterion.
+        part: The part whose numbers are shown.
+        shown: The same part, judged.
+        printed: The printed number for the part, if any.
+    """
     # An equivalence needs two one-sided tests to succeed; other criteria need one.
     sides = len(criterion.bounds)
     planned = _planned_effect(criterion, shown.estimate.value, printed)
@@ -502,7 +516,10 @@ def _planned_effect(
 
 
 def _task_rows(measurement: Measurement, level: float) -> list[dict[str, Any]]:
-    """One row per task of each part, with its estimate; a single part is not named."""
+    """One row per task of each part, with the task's estimate.
+
+    If there is only one part, the rows do not name it.
+    """
     several = len(measurement.parts) > 1
     rows = []
     for name, part in measurement.parts.items():
@@ -563,8 +580,9 @@ def _judged_parts(
 ) -> list[JudgedPart]:
     """Judge each part on its own.
 
-    With several parts, one of them may hold or contradict the claim by chance. If a
-    single part is enough to decide, its level is therefore corrected for their number.
+    With several parts, one of them may support or contradict the claim by chance. The
+    level of a verdict for which one part is enough is therefore corrected for the
+    number of parts.
 
     Args:
         criterion: The claim's criterion.
@@ -599,14 +617,14 @@ def _judged_part(
     """Judge a part by its interval at the level that its verdict needs.
 
     A part whose interval at `LEVEL` lies outside the region can only contradict the
-    claim, and any other part can only hold: both levels are at least `LEVEL`, so their
-    intervals contain the interval at `LEVEL`.
+    claim, and any other part can only support it: both levels are at least `LEVEL`, so
+    the intervals at these levels contain the interval at `LEVEL`.
 
     Args:
         criterion: The claim's criterion.
         name: The name of the part.
         part: The part.
-        holds_at: The level at which the part is judged to hold.
+        holds_at: The level at which the part is judged to support the claim.
         contradicts_at: The level at which the part is judged to contradict the claim.
     """
     ends = part.estimate().ends
@@ -632,13 +650,15 @@ def _decides(
     contains: Callable[[Ends], bool],
     contradicts: Callable[[Ends], bool],
 ) -> bool:
-    """Whether a part's interval lies in a region, and no task's in the opposite one.
+    """Whether a part's interval lies in a region, and no task contradicts it.
+
+    A task contradicts the part if its own interval lies in the opposite region.
 
     Args:
         part: The part.
         level: The level of the intervals.
-        contains: Whether an interval lies in the region.
-        contradicts: Whether an interval lies in the opposite region.
+        contains: Function that says whether an interval lies in the region.
+        contradicts: Function that says whether an interval lies in the opposite region.
     """
     ends = part.estimate(level).ends
     if ends is None or not contains(ends):
@@ -669,7 +689,9 @@ def _verdict(
 def _most_telling(criterion: Criterion, candidates: Sequence[JudgedPart]) -> JudgedPart:
     """The part whose numbers are shown.
 
-    This is the best part if one part is enough, and otherwise the worst.
+    If one part is enough for the claim to hold, this is the part that lies deepest in
+    the region. If all parts must hold, it is the part that lies least deep, or farthest
+    outside.
     """
 
     def margin(part: JudgedPart) -> float:
@@ -695,7 +717,7 @@ def _disagreement(
 
 
 def _disagree(criterion: Criterion, part: Quantity, level: float) -> bool:
-    """Whether one task of `part`, judged alone, holds and another one contradicts."""
+    """Whether one task of `part` supports the claim and another contradicts it."""
     alone = part.alone(level)
     holds = any(map(criterion.contains, alone))
     return holds and any(map(criterion.excludes, alone))
@@ -710,8 +732,8 @@ def _note(
     """The note's template, with {} for each number, and these numbers.
 
     Args:
-        measurement: The measurement.
-        judged: Its parts.
+        measurement: The measurement of the claim.
+        judged: The judged parts of the claim.
         shown: The part whose numbers are shown.
         level: The level of this part, before the correction for several parts.
     """
@@ -751,7 +773,7 @@ def in_note(template: str, values: Sequence[float], *, points: bool = False) -> 
 def at_level(
     row: dict[str, Any], measurement: Measurement, level: float
 ) -> dict[str, Any]:
-    """A row of `claims.json` with its interval at another level.
+    """Change a row of `claims.json`, so that its interval is at another level.
 
     The verdict and the power do not change. If several looks or parts raised the row's
     level, they raise the new level as well: the error 1 - level is divided by the same
@@ -795,7 +817,7 @@ def _pooled(row: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def claims_table(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
-    """The rows of `claims.json` for a reader: one line per claim, with `texts`."""
+    """The table of claims for a reader: one row per claim, with its `texts`."""
     columns = ["claim", "where", "printed", "ours", "must lie", "verdict", "note"]
     table = pd.DataFrame(map(texts, rows))[columns]
     if rows and rows[0]["profile"] in DIRECTIONS_ONLY:
@@ -852,14 +874,14 @@ def texts(row: dict[str, Any]) -> dict[str, str]:
 
 
 def _ratio_text(row: dict[str, Any]) -> str:
-    """The ratio behind the logarithm of one, as text; "" for other numbers."""
+    """The ratio whose logarithm the row gives, as text; "" if it gives no logarithm."""
     if not row["unit"].startswith(LOG_RATIO):
         return ""
     return f"a ratio of {exp(row['value']):.3g}"
 
 
 def _counts_text(row: dict[str, Any]) -> str:
-    """The text with the numbers of values and of tasks, and the interval's level."""
+    """Write the number of values, the number of tasks, and the interval's level."""
     text = f"n = {row['n']} {row['each']}"
     if task_count(row) > 1:
         text += f" of these {task_count(row)} tasks"
@@ -904,7 +926,7 @@ def _listed(parts: Sequence[str]) -> str:
 
 
 def _power_text(row: dict[str, Any], scale: float) -> str:
-    """The text with the detectable effect and the required n at 80 % power.
+    """Write the detectable effect and the required n at 80 % power.
 
     The detectable effect is a margin or a distance from the bound, in the claim's unit.
     """
@@ -931,7 +953,7 @@ def _stand_in(row: dict[str, Any]) -> str:
 
 
 def _not_counted(row: dict[str, Any]) -> str:
-    """The words for the tasks that are shown but not pooled; "" if there are none."""
+    """Name the tasks that are shown but not pooled; "" if there are none."""
     pooled = _pooled(row)
     others = {task["task"] for task in row["tasks"]} - {task["task"] for task in pooled}
     if not pooled or not others:
@@ -940,9 +962,11 @@ def _not_counted(row: dict[str, Any]) -> str:
 
 
 def _estimate_text(row: dict[str, Any], scale: int) -> str:
-    """A value ± its sd, with its interval; shares have two digits after the point.
+    """Write a value ± its sd, with its interval.
 
-    Small numbers get up to two more digits, to show on which side of 0 they lie.
+    Shares, which are in points, have two digits after the point, and other numbers
+    have three. If the sd or an end of the interval would be rounded to 0, all numbers
+    get up to two more digits.
     """
     names = ("value", "sd", "low", "high")
     numbers = {name: scale * row[name] for name in names if row[name] is not None}

@@ -61,7 +61,7 @@ class DeclaredRun:
             from the parameters.
         parameters: The parameters of the cell; None if they depend on its inputs.
         variants: The other factors of each run, if one declaration describes several
-            runs. The measurements then have a column `run`, the index in `variants`.
+            runs. If so, the measurements have a column `run`, the index in `variants`.
     """
 
     stage: Stage
@@ -78,12 +78,13 @@ class DeclaredRun:
 
 @dataclass(frozen=True)
 class MeasuredRun:
-    """The contents of a run's cell.
+    """The results that were read from a run's cell.
 
     Attributes:
         facts: The run's columns that are not factors: outcome, epochs done, sizes.
-        rows: The values: rows with a split, an epoch, optionally `scaled`, and metrics.
-        tables: Rows of measured tables, by file name.
+        rows: The values. Each row has a split, an epoch and metrics, and optionally
+            `scaled`.
+        tables: The run's rows of measured tables, by the name of the table's file.
     """
 
     facts: Row
@@ -105,8 +106,8 @@ def gather_study(
 ) -> Runs | None:
     """Collect the runs of a study that the parameters declare (see `gather`).
 
-    If nothing ran because all data are missing, this writes a folder that lists the
-    missing experiments.
+    If there are no runs because all data are missing, the function writes the paper's
+    folder itself, with a list of the experiments that did not run.
 
     Args:
         folder: The paper's folder.
@@ -117,7 +118,7 @@ def gather_study(
         tables: As in `gather`.
 
     Returns:
-        The runs; None if nothing ran.
+        The runs; None if there are none.
     """
     runs = gather(
         folder,
@@ -140,25 +141,25 @@ def gather(
     possible: Sequence[DeclaredRun] | None = None,
     tables: Mapping[str, Sequence[str]] | None = None,
 ) -> Runs:
-    """Collect the declared runs, in their order.
+    """Collect the declared runs, in the order of their declaration.
 
     Runs whose data or weights are missing here are taken from the rows that another
-    machine recorded. If it recorded none, the table `NOT_RUN` lists their experiments,
-    one row each, without seeds. The table also lists experiments that were declared
-    after another machine recorded the study and have not been trained yet.
+    machine recorded. If no machine recorded them, the table `NOT_RUN` lists their
+    experiments, one row each, without seeds. The table also lists experiments that were
+    declared after another machine recorded the study and have not been trained yet.
 
     Args:
         folder: The paper's folder, which may hold another machine's runs.
         declared: The runs that the parameters declare.
         read: Function that reads a run from its cell.
         possible: The runs that the parameters still declare after `without_missing`;
-            None means all.
+            None means all of `declared`.
         tables: The columns of the measured tables that belong to runs, by file name.
 
     Raises:
-        InputError: If a run whose data are available is neither in a cell here nor
-            recorded in the folder, and either other seeds of its experiment are, or no
-            run is taken from the recorded rows.
+        InputError: If a run whose data are available is neither in a cell on this
+            machine nor recorded in the folder. Experiments that lack all their seeds
+            are not an error if at least one run is taken from the recorded rows.
     """
     shapes = tables or {}
     recorded = _recorded(folder, list(shapes))
@@ -205,10 +206,11 @@ def gather(
 def _untrained(
     declared: Sequence[DeclaredRun], missing: Sequence[DeclaredRun]
 ) -> list[DeclaredRun]:
-    """The missing runs that belong to experiments without any seed here.
+    """The missing runs of experiments of which no seed was collected.
 
-    Experiments that lack only some seeds are not among them: `gather` raises an error
-    for these, because their means would be over fewer seeds than declared.
+    The result leaves out experiments that lack only some seeds: `gather` raises an
+    error for such an experiment, because its mean would be over fewer seeds than
+    declared.
     """
     absent = {run.name for run in missing}
     begun = {_experiment(run) for run in declared if run.name not in absent}
@@ -220,7 +222,7 @@ def _require_no_others(
     untrained: Sequence[DeclaredRun],
     declared: Sequence[DeclaredRun],
 ) -> None:
-    """Raise InputError if a run is missing from an experiment that has other runs."""
+    """Raise InputError if a run in `missing` is not in `untrained`."""
     names = {run.name for run in untrained}
     others = [run for run in missing if run.name not in names]
     if not others:
@@ -236,7 +238,7 @@ def _require_no_others(
 
 
 def _experiment(run: DeclaredRun) -> str:
-    """The factors of `run` without its seed, as text."""
+    """The stage and the factors of `run`, without its seed, as text."""
     factors = {name: value for name, value in run.factors.items() if name != SEED}
     return repr((label(run.stage.output), sorted(factors.items())))
 
@@ -244,7 +246,7 @@ def _experiment(run: DeclaredRun) -> str:
 def _checked(
     folder: Path, parts: Sequence[Runs], shapes: Mapping[str, Sequence[str]]
 ) -> Runs | None:
-    """Join the runs of all `parts`, and check them; None if there are no parts."""
+    """Join the runs of all `parts` and check the result; None if there are no parts."""
     if not parts:
         return None
     runs = _together(parts, shapes)
@@ -257,7 +259,10 @@ def _with_left_out(
     left_out: Sequence[DeclaredRun],
     untrained: Sequence[DeclaredRun],
 ) -> Runs:
-    """Add the table of the experiments that did not run, if there are any."""
+    """Return `runs` with the table of experiments that did not run, if there are any.
+
+    If `runs` is None, the result contains no runs.
+    """
     if left_out:
         say(f"declared runs left out ({DATA_MISSING}): {_count(left_out)}")
     parts = [
@@ -272,7 +277,7 @@ def _with_left_out(
         return Runs(nothing, pd.DataFrame(columns=LONG), {NOT_RUN: not_run})
     if not_run.empty:
         return runs
-    # The experiments that did not run may have factors that no other run has.
+    # An experiment that did not run may have factors that no collected run has.
     columns = list(dict.fromkeys([*runs.table, *factors]))
     table = runs.table.reindex(columns=columns)
     return replace(runs, table=table, tables={**runs.tables, NOT_RUN: not_run})
@@ -299,8 +304,9 @@ def _divided(
 
     Args:
         declared: All declared runs.
-        possible: The runs that the available files allow. A run that reads several
-            files, of which some are missing, has other parameters than in `declared`.
+        possible: The runs that the available files allow. If a run reads several files
+            and some of them are missing, its parameters differ from those in
+            `declared`.
         still: Names of the recorded cells that are still declared.
     """
     asked = _by_name(declared)
@@ -345,14 +351,15 @@ def device_of(cell: Artifact) -> str | None:
 
 
 def _recorded(folder: Path, tables: Sequence[str]) -> Runs | None:
-    """Read the runs in `folder`; None if it has none in the current format."""
+    """Read the runs in `folder`; None if there are none in the current format."""
     if not (folder / RUNS_FILE).is_file():
         return None
     try:
         runs = read_runs(folder, tables)
     except InputError:
         return None
-    # Leave out the table of experiments that did not run, because it is made anew.
+    # Leave out the recorded table of experiments that did not run: `gather` makes it
+    # anew.
     kept = {name: table for name, table in runs.tables.items() if name != NOT_RUN}
     return replace(runs, tables=kept)
 
@@ -360,7 +367,10 @@ def _recorded(folder: Path, tables: Sequence[str]) -> Runs | None:
 def _still_declared(
     folder: Path, recorded: Runs | None, declared: Sequence[DeclaredRun]
 ) -> set[str]:
-    """The recorded cells with the factors and parameters of a declared run."""
+    """Names of the recorded cells that match a declared run in factors and parameters.
+
+    A cell that several runs share must have at least as many recorded runs as declared.
+    """
     if recorded is None:
         return set()
     known = results.read_json(folder / RECORDS) or {"cells": [], "parameters": {}}
@@ -428,7 +438,7 @@ def _in_order(table: pd.DataFrame, variants: Sequence[Row]) -> pd.DataFrame:
 
 
 def _key(value: Any) -> str:
-    """A factor's value as text, the same for values that a file cannot tell apart."""
+    """Write a factor's value as text; values that are equal in a file give one text."""
     if pd.isna(value):
         return ""
     if isinstance(value, int | float):
@@ -474,7 +484,7 @@ def _as_runs(
 
 
 def _together(parts: Sequence[Runs], shapes: Mapping[str, Sequence[str]]) -> Runs:
-    """Join the runs of all `parts`, numbered in their order."""
+    """Join the runs of all `parts`, and number them in the order of the parts."""
     tables = []
     measurements = []
     others: dict[str, list[pd.DataFrame]] = {name: [] for name in shapes}

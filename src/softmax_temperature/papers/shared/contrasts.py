@@ -43,9 +43,12 @@ from softmax_temperature.papers.shared.statistics import (
 from softmax_temperature.runner.errors import InputError
 
 TASK = ("dataset", "network")
-"""Runs that agree in these factors and in the seed start from the same weights."""
+"""The factors that define a task, unless a contrast has others.
+
+Runs that agree in these factors and in the seed start from the same weights.
+"""
 OWN = "own"
-"""Column of `Runs.table`: whether the paper has the run's data set."""
+"""The column of `Runs.table` that says whether the paper has the run's data set."""
 
 Note = Callable[[Runs, pd.DataFrame], str]
 """A function that writes a note, from a study's runs and the rows behind a contrast."""
@@ -83,7 +86,7 @@ class Measurement:
 
 
 def not_tested(reason: str) -> Measurement:
-    """The measurement of a claim that these runs cannot decide, with the reason."""
+    """The measurement of a claim that cannot be tested, with the reason."""
     return Measurement({}, "", missing={"": reason})
 
 
@@ -138,7 +141,8 @@ class Declared(Contrast):
         tasks: The factors that define a task. The mean of each task is one value, and
             all tasks have equal weight.
         averaged_over: Factors over which the values of one task and seed are averaged.
-        split_by: A factor (or its label); each of its values is a separate part.
+        split_by: A factor, or another column of `Runs.table`, each of whose values is a
+            separate part.
         note_metrics: Other metrics of the same runs whose values the note gives, by
             their names in the note.
         lost_as: Words for the value that `of` gives to a lost run, if it gives one.
@@ -148,8 +152,8 @@ class Declared(Contrast):
             which widens the interval.
         resolution: The step of the grid that the values lie on; 0 if there is none.
         unit_as: The unit, if it differs from the unit of `of`.
-        cells: Function that names the cells behind a table of runs; by default the
-            names lack the seed, their last part.
+        cells: Function that names the cells behind a table of runs. By default the
+            names do not include their last part, the seed.
     """
 
     of: Measure
@@ -174,7 +178,7 @@ class Declared(Contrast):
         return self.unit_as or self.of.unit
 
     def measure(self, runs: Runs) -> Measurement:
-        """The estimates, with the lost runs and `note_metrics` in the note."""
+        """Estimate each part, and write a note on the lost runs and `note_metrics`."""
         evidence = self.evidence(runs)
         if not evidence.parts:
             return not_tested(reasons(evidence.missing))
@@ -197,7 +201,7 @@ class Declared(Contrast):
         )
 
     def notes(self, runs: Runs, behind: pd.DataFrame) -> list[str]:
-        """Notes without numbers to fill in: the lost runs, and the contrast's own note.
+        """The notes that have no numbers to fill in: on lost runs, and the own `note`.
 
         Args:
             runs: All runs of the study.
@@ -209,7 +213,7 @@ class Declared(Contrast):
         return [text for text in texts if text]
 
     def evidence(self, runs: Runs) -> Evidence:
-        """The estimate of each part."""
+        """Estimate each part, and give a reason for each part without an estimate."""
         if self.split_by is None:
             return self._whole(runs)
         groups = self._sides(runs)[0][self.split_by].dropna()
@@ -231,7 +235,7 @@ class Declared(Contrast):
 
     @abstractmethod
     def _whole(self, runs: Runs) -> Evidence:
-        """Estimate over all runs, as one part."""
+        """Estimate the quantity over all runs, as one part."""
 
     def _sides(self, runs: Runs) -> tuple[pd.DataFrame, ...]:
         """The runs on each side of the comparison."""
@@ -270,7 +274,7 @@ class Declared(Contrast):
         )
 
     def _why_none(self, runs: Runs) -> str:
-        """The reason why nothing could be measured."""
+        """The reason why the quantity could not be estimated."""
         chosen = runs.select(self.among)
         if chosen.empty:
             return f"no run for {self.among}"
@@ -381,7 +385,7 @@ class Difference(Declared):
 
 @dataclass(frozen=True, kw_only=True)
 class Ratio(Difference):
-    """The logarithm of the paired ratio of two metrics, as a mean over tasks."""
+    """The logarithm of the ratio of paired runs' metrics, as a mean over tasks."""
 
     @property
     def unit(self) -> str:
@@ -397,7 +401,7 @@ class Ratio(Difference):
 
 @dataclass(frozen=True, kw_only=True)
 class Mean(Declared):
-    """A metric as a mean over tasks.
+    """The mean of a metric over tasks.
 
     Attributes:
         by: The factors that distinguish the values of one task.
@@ -480,9 +484,9 @@ class Parts(Contrast):
             reason.
         unit_as: The unit, if it differs from the first contrast's.
         note: Function that writes a note about the runs.
-        averaged: Factors over whose values each part is averaged, with all of the
-            paper's values. If some values were not run, the row lists the values that
-            were run and the values that were not.
+        averaged: The factors over which each part is averaged, each with all values
+            that the paper has. If some values were not run, the row lists the values
+            that were run and the values that were not.
     """
 
     contrasts: Mapping[str, Declared]
@@ -516,7 +520,10 @@ class Parts(Contrast):
         )
 
     def _averaged_over(self, behind: pd.DataFrame) -> str:
-        """Say which values of averaged factors were run or not; "" if all were."""
+        """Say which values of the averaged factors were run and which were not.
+
+        The text is "" if all values were run.
+        """
         texts = []
         for factor, values in self.averaged.items():
             have = set(behind[factor])
@@ -547,11 +554,11 @@ class Parts(Contrast):
 
 
 def one_run_each(chosen: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
-    """Keep one run for each value of the keys, because two experiments may share a run.
+    """Keep one run for each combination of `keys`: two experiments may share a run.
 
     Raises:
-        InputError: If two runs agree in the keys but differ in another factor, because
-            the contrast then does not determine which of them it compares.
+        InputError: If two runs agree in `keys` but differ in another factor, because
+            the contrast does not determine which of the two it compares.
     """
     if not chosen[list(keys)].duplicated().any():
         return chosen
@@ -576,10 +583,10 @@ def one_run_each(chosen: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
 def _averaged(
     numbers: pd.Series[float], keys: Sequence[str], tasks: Sequence[str]
 ) -> pd.Series[float]:
-    """The mean of the values with equal keys, where none of these values is missing.
+    """The mean of the values with equal `keys`, if none of these values is missing.
 
-    With missing values, the means of two seeds that are compared would be over
-    different conditions.
+    Groups with fewer values than other groups of the same task are left out, because
+    the means of two compared seeds would be over different conditions.
     """
     groups = numbers.groupby(list(keys))
     counts = groups.size()
@@ -592,7 +599,7 @@ def _about_tasks(
 ) -> dict[tuple[Any, ...], tuple[bool, str]]:
     """For each task, whether it is one of the paper's, and its `Task.shares`.
 
-    A task that spans several data sets or networks shares none with another task.
+    A task that spans several data sets or networks counts as sharing nothing.
     """
     known = [name for name in TASK if name in runs]
     about = {}
@@ -613,12 +620,12 @@ def reasons(missing: Mapping[str, str]) -> str:
 
 
 def joined(*names: str) -> str:
-    """Join `names` to the name of a part within a part."""
+    """Join the names of a part and of a part within it; empty names are left out."""
     return ", ".join(filter(None, names))
 
 
 def all_runs(tables: Iterable[pd.DataFrame]) -> pd.DataFrame:
-    """Join the runs of several tables, without duplicates."""
+    """Join the runs of several tables, sorted and without duplicates."""
     together = pd.concat(list(tables))
     return together[~together.index.duplicated()].sort_index()
 

@@ -112,7 +112,7 @@ DATASETS = {
 """The data sets, by their names in the parameters."""
 
 _DRAWN = {"glyphs": "{} glyphs", "glyph-scenes": "scenes of {} glyphs"}
-"""The data sets of drawn characters; the number of classes follows in their names."""
+"""The data sets of drawn characters, by their names without the number of classes."""
 
 PERCENT = 100
 
@@ -231,7 +231,7 @@ STATISTICS = {
     "calinski_harabasz": "Caliński–Harabasz",
     "david_bouldin": "Davies–Bouldin",
 }
-"""The statistics of embeddings, by the names of `dataset_statistics`."""
+"""The statistics of embeddings, by their names in `dataset_statistics`."""
 
 COLUMNS = {
     "dataset": "data set",
@@ -261,7 +261,7 @@ HUES = {
     "Periodically redistributed": 2,
     "Last layer": 0,
 }
-"""The place of an arm's colour in the palette, by the arm's label; None is black."""
+"""The index of an arm's colour in the palette, by the arm's label; None is black."""
 
 _PLAIN_LOSSES = {
     "cross_entropy": "CE",
@@ -316,7 +316,12 @@ SHARES = {
 
 
 def value_label(factor: str, value: Any) -> str:
-    """The label of `value` of `factor`: the paper's word, or the value itself."""
+    """The label of a factor's value: the papers' word if there is one, else the value.
+
+    Args:
+        factor: The name of the factor.
+        value: The value.
+    """
     labels = LABELS.get(factor, {})
     if value in labels:
         return labels[value]
@@ -329,9 +334,10 @@ def value_label(factor: str, value: Any) -> str:
 def dataset_label(name: str) -> str:
     """A data set in words: "CIFAR-10, 10,000 images" for `cifar10-10000`.
 
-    A number below 100 is the percentage of the training data, a larger one counts
-    images or texts, and for generated characters it counts classes. An unknown name is
-    returned unchanged. The name may hold two data sets joined by "vs".
+    The number at the end of a name is the percentage of the training data if it is
+    below 100, and otherwise the number of images or texts. For drawn characters, it is
+    the number of classes. An unknown name is returned unchanged. The name may consist
+    of the names of two data sets, joined by "vs".
     """
     if " vs " in name:
         return " vs ".join(map(dataset_label, name.split(" vs ")))
@@ -421,7 +427,7 @@ NAMES: Mapping[str, Callable[[str], str]] = {
 
 
 def with_names(table: pd.DataFrame) -> pd.DataFrame:
-    """A table in which the names of data sets, networks and the like are in words."""
+    """Replace the names of data sets, networks and the like in `table` with words."""
     words = {
         column: [
             label(name) if isinstance(name, str) else name for name in table[column]
@@ -433,11 +439,11 @@ def with_names(table: pd.DataFrame) -> pd.DataFrame:
 
 
 _NAME = re.compile(r"(?<!profile )(?<![\w/-])[a-z]\w*(?:-\w+)*(?![\w/-])")
-"""Possible name of a parameter in a sentence, unless "profile" precedes it."""
+"""Matches a possible name from the parameters, unless "profile" precedes it."""
 
 
 def in_sentence(text: str) -> str:
-    """A sentence in which names of data sets, networks and the like are in words.
+    """Replace the names of data sets, networks and the like in `text` with words.
 
     A name that consists of letters only is left unchanged, because it may be an English
     word.

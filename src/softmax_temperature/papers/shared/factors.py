@@ -83,7 +83,7 @@ def where(**factors: Any) -> Where:
 
 
 ALL = Where("all runs", lambda runs: pd.Series(True, index=runs.index))
-"""Selects every run."""
+"""The predicate that selects every run."""
 
 
 def more_than(bound: float) -> Condition:

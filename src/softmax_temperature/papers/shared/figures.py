@@ -34,17 +34,17 @@ if TYPE_CHECKING:
 FONT = "DejaVu Sans"
 """The font, shipped with matplotlib: figures are the same on every machine."""
 WIDTH = 5.0
-"""The width of a figure, inches.
+"""The width of a figure, in inches.
 
-On a phone a figure is as wide as the window, about 376 CSS pixels of 420. There the
-smallest text, of `SMALLEST` points, is 9 pixels tall.
+On a phone, whose window is 420 CSS pixels wide, a figure is about 376 pixels wide.
+There the smallest text, of `SMALLEST` points, is 9 pixels tall.
 """
 SMALLEST = 9.0
-"""The smallest text of a figure, points."""
+"""The size of the smallest text in a figure, in points."""
 LETTER = 0.57
-"""The mean width of a letter, as a multiple of its height."""
-# seaborn's palette "colorblind". A name such as "C0" would be looked up when a line is
-# drawn, outside the style.
+"""The mean width of a letter, as a multiple of the font size."""
+# seaborn's palette "colorblind". These are colours, not names such as "C0", because a
+# name is looked up only when the figure is drawn, when the style is no longer in use.
 HUES = tuple(
     to_rgb(color)
     for color in (
@@ -61,10 +61,10 @@ HUES = tuple(
     )
 )
 DPI = 160
-"""The pixels of a png per inch."""
+"""The resolution of a png, in pixels per inch."""
 PERCENT = 100
 WIDE_GAP = 2
-"""A line ends if the next evaluated epoch is more than this many usual steps away."""
+"""A line ends if the next epoch is farther away than this many usual distances."""
 BLACK = "0.15"
 WARNING = "#b2182b"
 # The type is Any because matplotlib's stubs list every key.
@@ -127,9 +127,9 @@ def colour(hue: int | None) -> Any:
 
 @contextmanager
 def style() -> Iterator[None]:
-    """Use the project's style inside the block or the decorated function.
+    """Use the project's style inside the `with` block or the decorated function.
 
-    Outside it nothing changes.
+    Afterwards matplotlib's settings are the same as before.
     """
     with _settings(_DRAWN):
         yield
@@ -152,7 +152,7 @@ def panels(
     extra: float = 0.0,
     **options: Any,
 ) -> tuple[Figure, list[Axes]]:
-    """A figure with `count` panels, in rows of at most `columns`.
+    """Create a figure with `count` panels, in rows of at most `columns`.
 
     Args:
         count: The number of panels.
@@ -175,9 +175,9 @@ def panels(
 def label_outside(
     grid: list[Axes], *, columns: int = 2, x: str = "", y: str = ""
 ) -> None:
-    """Name the axes of a grid of `panels` once.
+    """Label the axes of the panels in `grid`, which `panels` created.
 
-    x is below the last panel of each column, y left of each row.
+    `x` is written below the last panel of each column, and `y` to the left of each row.
     """
     columns = min(columns, len(grid))
     for axes in grid[-columns:] if x else ():
@@ -195,12 +195,13 @@ def legend_below(
     title: str | None = None,
     **options: Any,
 ) -> Figure:
-    """Add a legend below all panels, and a title, and return the figure.
+    """Add a legend below all panels and, if given, a title; return the figure.
 
     Args:
         figure: The figure.
-        entries: The artists of the legend, or a panel whose entries it shows.
-        columns: The columns of the legend, fewer if they are wider than the figure.
+        entries: The artists of the legend, or a panel whose artists it shows.
+        columns: The number of columns of the legend. Fewer are used if the legend would
+            be wider than the figure.
         title: The title; None for no title.
         options: Arguments of `Figure.legend`.
     """
@@ -228,7 +229,7 @@ def headline(figure: Figure, text: str) -> None:
 
 
 def entry(label: str, **look: Any) -> Line2D:
-    """A line or mark for a legend."""
+    """Create a line or a mark that is only an entry of a legend."""
     return Line2D([], [], label=label, **look)
 
 
@@ -249,8 +250,8 @@ def over_epochs(
     """Draw a band over epochs, with gaps between distant epochs.
 
     If a study skipped epochs, dots mark the evaluated epochs. A line ends if the next
-    evaluated epoch is more than `WIDE_GAP` times the usual distance away; an isolated
-    epoch is a dot with its standard deviation.
+    evaluated epoch is more than `WIDE_GAP` times the usual distance away. An isolated
+    epoch is drawn as a dot with a vertical line for the standard deviation.
     """
     lines = _means(axes, rows, "epoch", y, scale)
     distances = np.diff(lines.index.to_numpy(float))
@@ -323,7 +324,10 @@ def seeds(
     color: Any,
     label: str | None = None,
 ) -> None:
-    """Draw each row as a circle, and means of equal x as connected dots, in percent."""
+    """Draw each row as a circle, and the means for each x as connected dots.
+
+    Values of `y` are fractions, and are drawn in percent.
+    """
     axes.scatter(
         rows[x],
         PERCENT * rows[y],
@@ -351,9 +355,10 @@ MANY = 12
 def described(figure: Figure) -> str:
     """The alternative text of a figure, one sentence per element.
 
-    The text names the title, the finding if the figure's label has one, the panels, the
-    axes with their named ticks, the entries of legends, where curves over epochs end,
-    and the numbers in a panel's own legend.
+    The text gives the title, the finding (the figure's label), the panels, the axes
+    with their named ticks, the entries of legends, the last values of curves over
+    epochs, and the numbers in a panel's own legend. Elements that a figure does not
+    have are left out.
     """
     panels = [axes for axes in figure.axes if axes.get_visible()]
     titles = _distinct(axes.get_title() or axes.get_title("left") for axes in panels)
@@ -393,7 +398,10 @@ def _is_number(text: Text) -> bool:
 
 
 def _ends(axes: Axes) -> str:
-    """Where the named curves of a panel over epochs end; "" if there are none."""
+    """The last value of each named curve over epochs in a panel, as text.
+
+    The text is "" if the panel has no such curve.
+    """
     if "epoch" not in axes.get_xlabel():
         return ""
     ends = []
@@ -419,7 +427,7 @@ def _numbers(axes: Axes) -> str:
 
 
 def _distinct(texts: Iterable[str]) -> list[str]:
-    """The words of `texts`, without repetitions and empty texts."""
+    """Clean the texts (see `_words`), and leave out repeated and empty ones."""
     return list(dict.fromkeys(filter(None, map(_words, texts))))
 
 
@@ -440,13 +448,14 @@ def _listed(texts: Sequence[str]) -> str:
 def encoded(figure: Figure, ending: str) -> bytes:
     """The bytes of a figure's file, "svg" or "png"; equal numbers give equal bytes.
 
-    A png has at most 256 colours: it looks the same and takes a third of the bytes,
-    which counts because Git keeps the notebooks with their pictures.
+    A png has at most 256 colours: it looks the same as with all colours and takes a
+    third of the bytes. The size matters because Git keeps the notebooks with their
+    pictures.
     """
     metadata = _METADATA[ending]
     buffer = BytesIO()
-    # Do not use `style` here: ticks that are created now must have matplotlib's own
-    # sizes.
+    # Do not use `style` here: it would change the sizes of the ticks that matplotlib
+    # creates only when it draws.
     with _settings(_SAVED):
         figure.savefig(buffer, format=ending, metadata=metadata)
     return _png(Image.open(buffer)) if ending == "png" else buffer.getvalue()

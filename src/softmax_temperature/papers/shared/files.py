@@ -1,6 +1,6 @@
 """Files of results. Equal numbers give files that are equal byte for byte.
 
-This module writes all measured numbers below results/, with `DIGITS` digits.
+This module writes all measured numbers in results/, with `DIGITS` significant digits.
 """
 
 import json
@@ -35,7 +35,7 @@ def write_results(path: Path, value: Any) -> None:
 
 
 def rounded(value: Any) -> Any:
-    """Round every float in `value`, at any depth, to `DIGITS` digits."""
+    """Round every float in `value`, at any depth, to `DIGITS` significant digits."""
     if isinstance(value, float):
         if abs(value) < ZERO:
             return 0.0
@@ -48,7 +48,7 @@ def rounded(value: Any) -> Any:
 
 
 def round_again(path: Path) -> None:
-    """Rewrite the numbers of a table or of JSON with the current number of digits."""
+    """Rewrite a CSV or JSON file with its numbers rounded to `DIGITS` digits."""
     if path.suffix == ".json":
         write_results(path, json.loads(path.read_text(encoding="utf-8")))
         return

@@ -32,14 +32,15 @@ _REMARKS = ("embeddings", "differs")
 
 
 TEMPERATURE = "temperature"
-"""The label of temperatures."""
+"""The label of the metric "temperature"."""
 
 
 def number(value: Any, *, percent: bool = False, digits: int | None = None) -> str:
     """Write a number as text; NaN becomes a dash.
 
-    If `digits` after the point are not given, a percentage has two, a number below 10
-    four, and a larger one five digits in total.
+    `digits` is the number of digits after the point. If it is not given, a percentage
+    has two digits after the point, and a number below 10 has four; a larger number has
+    five significant digits.
     """
     if pd.isna(value):
         return MISSING
@@ -68,8 +69,8 @@ def wide(table: pd.DataFrame, across: str | None) -> pd.DataFrame:
 
     Args:
         table: A comparison, new or read from its file.
-        across: The name whose values become columns; the other names form the rows.
-            None if all names form rows.
+        across: The key whose values become columns; the other keys distinguish the
+            rows. If it is None, all keys do.
     """
     names = list(table.columns[: table.columns.get_loc(PRINTED)])
     remarks = [name for name in _REMARKS if name in table]
@@ -109,8 +110,8 @@ def _names_of_lines(
 ) -> list[str]:
     """The columns of names to show before the numbers.
 
-    The first column, which names our run, is left out if the others distinguish the
-    rows.
+    If there are more than two, and the others distinguish the rows, the first column,
+    which names our run, is left out.
     """
     down = [name for name in names if name != across and rows[name].any()]
     without_run = [name for name in names[1:] if name in down or name == across]
@@ -122,7 +123,8 @@ def _names_of_lines(
 def _with_texts(table: pd.DataFrame, names: list[str]) -> pd.DataFrame:
     """Turn names and metrics into texts, and add the differences.
 
-    The column `here` says whether we have a value, `percent` whether it is a share.
+    The column `here` says whether our runs have a value or all diverged. The column
+    `percent` says whether the metric is a share.
     """
     rows = table.copy()
     for name, default in ((STATUS, MEASURED), (METRIC, "")):
@@ -162,7 +164,7 @@ def _texts_of_number(row: dict[Any, Any]) -> dict[str, str]:
 def _with_sd(row: dict[Any, Any], name: str, diverged: bool) -> str:
     if diverged:
         return DIVERGED
-    # More digits than two would be finer than the grid of temperatures.
+    # More than two digits would be finer than the grid of temperatures.
     digits = 2 if row[METRIC] == TEMPERATURE else None
     value = number(row.get(name), percent=row["percent"], digits=digits)
     spread = row.get(f"{name}_sd")
@@ -174,7 +176,7 @@ def _with_sd(row: dict[Any, Any], name: str, diverged: bool) -> str:
 
 
 def _counts(columns: dict[str, list[str]]) -> str:
-    """Write the counts of a line; if they differ, name the columns of each count."""
+    """Write the counts of a row; if they differ, name the columns with each count."""
     texts = list(columns)
     if len(columns) > 1:
         texts = [f"{count}: {', '.join(names)}" for count, names in columns.items()]
@@ -211,7 +213,7 @@ def in_words(table: pd.DataFrame, across: str | None) -> pd.DataFrame:
 
 
 def with_words(table: pd.DataFrame) -> pd.DataFrame:
-    """A table with the values of its factors in words."""
+    """Replace the values of factors in `table` with words."""
     labels = {**LABELS, "schedule": SCHEDULE_WORDS}
     words = {name: texts for name, texts in labels.items() if name in table}
     return table.replace(words)

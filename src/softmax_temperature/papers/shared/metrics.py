@@ -1,8 +1,8 @@
-"""Metrics of runs: the value of a run that a claim or a table uses.
+"""Metrics: the one value per run that a claim or a table uses.
 
 `Metric("accuracy")` is the test accuracy after the last epoch, `Metric("ece",
 scaled=True)` the calibration error after temperature scaling. A run that diverged or
-got stuck has no value, or the value given by `lost`.
+got stuck has no value, unless the metric's attribute `lost` gives it one.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ LOST = (DIVERGED, STUCK)
 """The columns of `Runs.table` that say that a run is lost, one per outcome."""
 
 Epochs = Callable[[pd.DataFrame, pd.DataFrame], "pd.Series[float]"]
-"""A function that reduces a metric's values (run, split, epoch, value) to one per run.
+"""A function that reduces a metric's values at several epochs to one value per run.
 
-The second argument has the rows of `Runs.table`.
+Its first argument has the columns run, split, epoch and value; its second argument has
+the rows of `Runs.table` for these runs.
 """
 
 
@@ -36,7 +37,12 @@ class Measure(Protocol):
         """The unit of the metric, in the words of `claims.json`."""
 
     def of(self, runs: Runs, chosen: pd.DataFrame) -> pd.Series[float]:
-        """The value of each run in `chosen`, rows of `runs.table`; NaN if missing."""
+        """The value of each run, NaN if missing.
+
+        Args:
+            runs: All runs of the study.
+            chosen: The rows of `runs.table` for the runs to return.
+        """
 
 
 def last_epoch(values: pd.DataFrame, chosen: pd.DataFrame) -> pd.Series[float]:
@@ -46,7 +52,7 @@ def last_epoch(values: pd.DataFrame, chosen: pd.DataFrame) -> pd.Series[float]:
 
 
 def mean_of_last_epochs(values: pd.DataFrame, _: pd.DataFrame) -> pd.Series[float]:
-    """Average over the last ten epochs, or the last fifth in runs below fifty epochs.
+    """Average over the last ten epochs, or the last fifth if there are fewer than 50.
 
     The value after the last epoch alone is about twice as noisy.
     """
@@ -56,7 +62,7 @@ def mean_of_last_epochs(values: pd.DataFrame, _: pd.DataFrame) -> pd.Series[floa
 
 
 def at_epoch(column: str) -> Epochs:
-    """Build the function that takes the value at the epoch in `column` of the runs."""
+    """Return a function that takes each run's value at the epoch in column `column`."""
 
     def value(values: pd.DataFrame, chosen: pd.DataFrame) -> pd.Series[float]:
         named = values["run"].map(chosen[column])
@@ -73,9 +79,10 @@ class Metric:
         name: The metric, as the columns of `values.csv` name it.
         scaled: Whether the logits were divided by the temperature fitted on validation
             data.
-        split: The split of the data set, or the name of another data set.
+        split: The split on which the metric was measured, or the name of another data
+            set.
         epochs: Function that reduces the values at all epochs to one value per run.
-        label: The metric's name for readers; by default `name`.
+        label: The metric's name for readers; "" means `name`.
         lost: The value of a run that diverged or got stuck: a number, or the name of a
             column of `Runs.table`. By default such a run has no value.
         complement: Whether to return 1 minus the value, such as the error instead of
@@ -92,7 +99,7 @@ class Metric:
 
     @property
     def unit(self) -> str:
-        """The label, or the name."""
+        """The label, or the name if there is no label."""
         return self.label or self.name
 
     def of(self, runs: Runs, chosen: pd.DataFrame) -> pd.Series[float]:
@@ -109,7 +116,7 @@ class Metric:
 
 
 def at_last_epoch(metric: Metric) -> Metric:
-    """Take `metric` after the last epoch alone."""
+    """Return `metric` with the value after the last epoch, not an average."""
     return replace(metric, epochs=last_epoch)
 
 
@@ -122,7 +129,7 @@ class Factor:
 
     @property
     def unit(self) -> str:
-        """The label, or the name."""
+        """The label, or the name if there is no label."""
         return self.label or self.name
 
     def of(self, _: Runs, chosen: pd.DataFrame) -> pd.Series[float]:
@@ -134,7 +141,8 @@ class Factor:
 class Average:
     """The mean of several metrics of each run, for instance over two test sets.
 
-    A run without one of them has no value, because its mean would cover fewer metrics.
+    A run that lacks one of the metrics has no value, because its mean would cover fewer
+    metrics than that of other runs.
     """
 
     measures: Sequence[Measure]
@@ -177,11 +185,13 @@ def is_lost(table: pd.DataFrame) -> pd.Series[bool]:
 
 
 def lost_text(table: pd.DataFrame, *, counted: str = "") -> str:
-    """The lost runs by arm, such as "Last layer 1 of 3 diverged"; "" if there are none.
+    """Count the lost runs of each arm, as in "Last layer 1 of 3 diverged".
+
+    The text is "" if no run was lost.
 
     Args:
         table: Runs, with their arms' labels in the column `arm`.
-        counted: The value that a lost run counts as, for the text.
+        counted: Words for the value that a lost run counts as; "" if it has no value.
     """
     texts = []
     for arm, rows in table.groupby("arm", sort=False):
@@ -197,5 +207,5 @@ def lost_text(table: pd.DataFrame, *, counted: str = "") -> str:
 
 
 def add_labels(table: pd.DataFrame, arm: Callable[[pd.Series[Any]], str]) -> Any:
-    """Add the column `arm`, a label made only from factors."""
+    """Add the column `arm`, with the label that the function returns for each row."""
     return table.assign(arm=[arm(row) for _, row in table.iterrows()])

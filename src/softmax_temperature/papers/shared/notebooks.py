@@ -1,8 +1,8 @@
 """The outputs of a notebook about a study, with equal bytes on every run.
 
-`opened` returns the study: the runs of the shown arms, the claims, and the tables,
-optionally with a second study's. An empty output is None, so that the executed notebook
-can leave out its section.
+`opened` returns the study: the runs of the arms to show, the claims, and the tables,
+optionally with those of a second study. An empty output is None, so that the executed
+notebook can leave out the section of this output.
 """
 
 import re
@@ -68,12 +68,16 @@ NOT_PRIMARY = (
     "primary study, and as not tested until that study has run."
 )
 _COMMON = ("dataset", "network", "embeddings", "differs", "runs", "status")
-"""The columns to show above a table if all of its rows have the same value."""
+"""The columns whose value is shown above a table if all its rows share the value."""
 SIGNS = {"holds": "✓", "contradicted": "✗", "inconclusive": "≈", NOT_TESTED: "○"}
 
 
 def found(results: str) -> Path:
-    """Find a folder below the project's root, from any folder of the project."""
+    """Find the folder `results`, a path from the project's root.
+
+    The working directory may be any folder of the project. If the folder does not
+    exist, its path is returned unchanged.
+    """
     return next(
         (
             root / results
@@ -89,7 +93,7 @@ class Opened:
     """One paper in a study, as a notebook shows it.
 
     Attributes:
-        paper: The paper.
+        paper: The paper's slug.
         view: The study, and the part of it to show.
         folder: The paper's folder of results.
         every_run: All runs of the study.
@@ -118,7 +122,7 @@ class Opened:
 
     @cached_property
     def claims(self) -> list[dict[str, Any]]:
-        """The rows of `claims.json`, with intervals at the shown level."""
+        """The rows of `claims.json`, with intervals at the level to show."""
         rows: list[dict[str, Any]] = read_json(self.folder / CLAIMS)
         if self.view.level == LEVEL:
             return rows
@@ -137,7 +141,7 @@ class Opened:
 
     @cached_property
     def written(self) -> Mapping[str, pd.DataFrame]:
-        """The tables of the shown runs, in the form that their files have."""
+        """The tables of the runs to show, by name, as if they were read from files."""
         return {name: self._written(name) for name in self._tables}
 
     @cached_property
@@ -147,8 +151,8 @@ class Opened:
     def _written(self, name: str) -> pd.DataFrame:
         if not self.view.arms:
             return _without(self._hidden, _read(self.folder, name))
-        # Write the table to text and read it again, so that its types are the same as
-        # from a file.
+        # Write the table as text and read the text, so that its types are those of a
+        # table from a file.
         made = self._tables[name].make(self.runs).map(rounded)
         made = _without(self._hidden, made)
         if made.empty:
@@ -156,7 +160,7 @@ class Opened:
         return pd.read_csv(StringIO(made.to_csv(index=False)))
 
     def table(self, name: str) -> pd.DataFrame:
-        """A table for readers; the second study's rows follow the first study's."""
+        """A table for readers; the rows of the second study, if any, come last."""
         lay_out = self._tables[name].lay_out
         own = self._written(name)
         if len(own):
@@ -183,7 +187,8 @@ class Opened:
     def _evidence(self) -> list[Evidence]:
         """The claims that this study tests, with the other studies' verdicts.
 
-        The second study comes first among the others, even if it is not evidence.
+        The second study comes first among the others, even if it is a profile that does
+        not count as evidence.
         """
         results = self.folder.parent.parent
         whole = in_study(self.claims, evidence(results)[self.paper])
@@ -264,11 +269,11 @@ class Opened:
         return HTML(head + _html(pd.DataFrame(lines), "claims") + rest)  # type: ignore[no-untyped-call]
 
     def follows(self, *places: str) -> Markdown | None:
-        """The claims about some places in the paper, with their verdicts.
+        """The claims about `places` in the paper, with their verdicts.
 
         Args:
-            places: Texts in `where`, such as "Table 1", which does not match "Table
-                10".
+            places: Texts that a claim's `where` may contain. "Table 1" does not match
+                "Table 10".
         """
         here = [
             claim
@@ -304,11 +309,11 @@ def opened(
     beside: str | None = None,
     hidden: Callable[[Runs], Collection[str]] = lambda _: (),
 ) -> Opened:
-    """One paper in a study, from any folder of the project.
+    """Open one paper of a study, from any folder of the project.
 
     Args:
-        paper: The paper.
-        study: The folder below `results/`.
+        paper: The paper's slug.
+        study: The name of the study, and of its folder in `results/`.
         level: The level of the intervals, as in `views.View`.
         arms: The factors of the runs to show; all runs if empty.
         beside: A second study to show, if any.
@@ -345,7 +350,7 @@ def _read(folder: Path, name: str) -> pd.DataFrame:
 
 
 def _is_secondary(claim: Evidence) -> bool:
-    """Whether another study decides the claim."""
+    """Whether another study is the claim's primary study."""
     return bool(claim.primary["profile"] != claim.primary["primary"])
 
 
@@ -371,7 +376,7 @@ def show(outputs: Iterable[Any]) -> None:
 
 
 def said(sentences: Mapping[str, bool]) -> Markdown | None:
-    """The texts whose condition is true, as one paragraph; None if there are none."""
+    """Join the sentences whose condition is true into a paragraph; None if none is."""
     text = " ".join(text for text, is_true in sentences.items() if is_true)
     return Markdown(text) if text else None  # type: ignore[no-untyped-call]
 
@@ -381,7 +386,7 @@ def explained(table: pd.DataFrame, texts: Mapping[str, str]) -> Markdown | None:
 
     Args:
         table: The table for readers.
-        texts: What a column means, by column.
+        texts: The text that explains each column, by the column's name.
     """
 
     def is_shown(column: str) -> bool:
@@ -400,18 +405,18 @@ def shown(
     digits: int = 3,
     numbers: Sequence[str] | None = None,
 ) -> HTML | None:
-    """A table for a reader, as HTML; None if no row was run.
+    """A table for a reader, as HTML; None if there is no row to show.
 
-    Missing values are shown as a dash, text is escaped, and names of parameters are
-    replaced with words. Printed numbers without a run are left out, unless the reason
-    is missing data; the table's file has them. The column `cells` is not shown: numbers
-    link to the records of the cells that it names. A data set or network that all rows
-    share is shown above the table.
+    Missing values are shown as a dash, text is escaped, and names from the parameters
+    are replaced with words. Printed numbers that we did not measure are left out,
+    unless the reason is missing data; the table's file has them. The column `cells` is
+    not shown: numbers link to the records of the cells that it names. Values that all
+    rows share, such as the data set, are shown above the table.
 
     Args:
         table: The table.
-        name: A name that is unique in the notebook; otherwise pandas draws one at
-            random.
+        name: The table's identifier in the HTML, unique in the notebook. pandas would
+            choose a random one.
         percent: The columns of fractions to show in percent.
         digits: Digits after the point. Whole numbers have none, and small numbers have
             enough to show one significant digit.
@@ -449,10 +454,10 @@ def shown(
 
 
 def drawn(figure: Figure | None, results: Path, name: str) -> Image | None:
-    """Write a figure as SVG into a paper's folder `figures`, and show it.
+    """Write a figure as SVG into a paper's folder `figures`, and return it as a png.
 
-    Nothing is written if there is no figure. The picture's alternative text is made
-    from the texts in the figure.
+    If `figure` is None, nothing is written and None is returned. The picture's
+    alternative text is made from the texts in the figure.
     """
     if figure is None:
         return None
@@ -464,7 +469,10 @@ def drawn(figure: Figure | None, results: Path, name: str) -> Image | None:
 
 
 def _without_common(texts: pd.DataFrame) -> tuple[str, pd.DataFrame]:
-    """Split `texts` into a paragraph of values that all rows share, and the rest."""
+    """Split a table into a paragraph with the values that all rows share, and the rest.
+
+    Only the columns in `_COMMON` are moved to the paragraph.
+    """
     if len(texts) < 2:
         return "", texts
     shared = {
@@ -493,7 +501,10 @@ def _html(texts: pd.DataFrame, name: str) -> str:
 
 
 def _text(value: Any, cells: Any, digits: int | None, is_percent: bool) -> str:
-    """Write a value with its link; `digits` is None if the value is not a number."""
+    """Write a value as HTML, linked to the records of `cells` if there are any.
+
+    `digits` is None if the value is not a number.
+    """
     if pd.isna(value):
         return MISSING
     if digits is None:

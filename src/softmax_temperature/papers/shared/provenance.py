@@ -1,7 +1,7 @@
 """The provenance of a paper's results.
 
 `records.json` has the parameters, inputs and code of every cell behind the results;
-`environment.json` has the machines and minutes.
+`environment.json` has the machines that computed the cells, and the minutes they took.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
@@ -113,7 +113,7 @@ def record_run(
     *,
     recorded: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write the parameters, and the paper's part of `environment.json`.
+    """Copy the parameter file, and write the paper's part of `environment.json`.
 
     Both files are next to the papers' folders. Times and machines differ between runs
     with equal results, so they are written only if `records.json` has changed: a rerun
@@ -121,7 +121,7 @@ def record_run(
     cells, that machine and its minutes are kept.
 
     Args:
-        profile: The study.
+        profile: The name of the profile.
         paper: The slug of the paper.
         params: The parameter file.
         outputs: The stage outputs behind the paper's results.
@@ -175,7 +175,7 @@ class RecordedStage(NamedTuple):
 
     Attributes:
         cells: Names of the cells that the stage had.
-        minutes: Minutes of all these cells together.
+        minutes: The minutes that all these cells took together.
     """
 
     cells: frozenset[str]
@@ -188,7 +188,7 @@ class RecordedStage(NamedTuple):
 
 
 def recorded_stages(folder: Path) -> dict[str, RecordedStage]:
-    """The stages whose minutes are recorded in a profile's results, by label."""
+    """The stages whose minutes are recorded in the folder of a profile, by label."""
     stages = {}
     for paper, environment in (read_json(folder / ENVIRONMENT) or {}).items():
         names: dict[str, set[str]] = {}
@@ -204,10 +204,10 @@ def recorded_stages(folder: Path) -> dict[str, RecordedStage]:
 def _environment(
     outputs: Iterable[Path], known: Set[tuple[str, str]] = frozenset()
 ) -> dict[str, Any]:
-    """Machines and versions of the cells on this machine, and minutes by stage.
+    """The machines and versions that computed this machine's cells, and the minutes.
 
-    Cells whose name and result are in `known` are left out. Minutes are None if a
-    cell's timing is missing.
+    Cells whose name and result are in `known` are left out. A stage's minutes are None
+    if the timing of one of its cells is missing.
     """
     machines: list[Any] = []
     minutes: dict[str, float | None] = {}

@@ -1,4 +1,4 @@
-"""One paper's folder below results/: its runs, and the derived tables and claims.
+"""Write and read one paper's folder in results/: its runs, tables and claims.
 
 The paper's notebook, the report, and readers without data start from this folder.
 """
@@ -39,7 +39,7 @@ from softmax_temperature.runner.fingerprint import import_closure, source_path
 from softmax_temperature.runner.implementations import module_of
 
 RUNS = "runs"
-"""The table `runs.csv` at the top of the folder; the other tables are in `tables/`."""
+"""The name of the only table at the top of the folder; the others are in `tables/`."""
 DERIVED = ("tables", "claims")
 """The modules of a paper that define `TABLES` and `CLAIMS`."""
 _PART = "softmax_temperature.papers.{}.{}"
@@ -64,14 +64,16 @@ def write_study(
     tables: Mapping[str, pd.DataFrame],
     code: Iterable[str],
 ) -> None:
-    """Write the runs of a paper and its derived files into its folder.
+    """Write a paper's runs, and the tables and claims derived from them.
+
+    Tables that are no longer made are deleted from the folder.
 
     Args:
         folder: The paper's folder.
         paper: The paper's slug.
-        profile: The study.
+        profile: The profile that declares the runs.
         runs: The runs.
-        tables: Measurements that belong to no run, by file name.
+        tables: Tables of measurements that belong to no run, by file name.
         code: The modules whose deviations are listed, besides the paper's own.
     """
     write_runs(folder, runs)
@@ -86,7 +88,7 @@ def write_study(
 
 
 def write_nothing(folder: Path, paper: str, profile: str, runs: Runs) -> None:
-    """Write a paper's folder if nothing ran because all its data are missing.
+    """Write a paper's folder if nothing could run, because all its data are missing.
 
     The folder lists the experiments that were not run; all claims are "not tested".
     """
@@ -101,17 +103,19 @@ def write_nothing(folder: Path, paper: str, profile: str, runs: Runs) -> None:
 
 
 def _remove_others(folder: Path, names: Set[str]) -> None:
-    """Remove tables that an earlier run wrote and this run did not."""
+    """Delete the tables in `folder` that are not named in `names`."""
     for path in (folder / "tables").glob("*.csv"):
         if path.stem not in names:
             path.unlink()
 
 
 def write_derived(folder: Path, paper: str, profile: str) -> list[dict[str, Any]]:
-    """Write tables, claims and metrics from the runs in a paper's folder.
+    """Derive tables, claims and metrics from the runs in a paper's folder.
+
+    All of them are written into the same folder.
 
     Returns:
-        The claims.
+        The rows of `claims.json`.
     """
     runs = read_study(folder, paper)
     for name, make in makers_of_tables(paper):
@@ -129,9 +133,9 @@ def _write_claims(folder: Path, rows: list[dict[str, Any]]) -> None:
 def metrics_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
     """The numbers of claims that hold, fail (are contradicted), and are open.
 
-    `dvc metrics show` prints one column for every name in the files of all papers. With
-    a name per claim, the table would be too wide for any screen. `claims.json` has the
-    values.
+    `dvc metrics show` prints one column for every name in the papers' `metrics.json`.
+    With one name per claim, its output would be wider than any screen. The value of
+    each claim is in `claims.json`.
     """
     verdicts = [row["verdict"] for row in rows]
     return {
@@ -142,27 +146,27 @@ def metrics_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
 
 
 def claims_of(paper: str) -> Sequence[Claim]:
-    """The claims that the module of `paper` declares."""
+    """The claims that the paper's module `claims` declares."""
     claims: Sequence[Claim] = import_module(_PART.format(paper, "claims")).CLAIMS
     return claims
 
 
 def read_study(folder: Path, paper: str) -> Any:
-    """The runs in a paper's folder, read by the paper's own module."""
+    """Read the runs in a paper's folder with the function in its module `study`."""
     return import_module(_PART.format(paper, "study")).read(folder)
 
 
 def makers_of_tables(paper: str) -> list[tuple[str, Callable[[Any], pd.DataFrame]]]:
-    """A paper's tables by name, each with the function that makes it from the runs."""
+    """The name of each derived table, with the function that makes it from the runs."""
     tables = import_module(_PART.format(paper, "tables")).TABLES
     return [(table.name, table.make) for table in tables]
 
 
 def deviations(modules: Iterable[str]) -> pd.DataFrame:
-    """Every `# Deviation:` comment in `modules` and in the modules that they import.
+    """List every `# Deviation:` comment in `modules` and in the modules they import.
 
     Returns:
-        A table with the columns `where`, the module, and `what`, the text.
+        A table with the module in the column `where` and the comment in `what`.
     """
     excluded = frozenset({"runner"})
     names = {
@@ -184,9 +188,9 @@ def deviations(modules: Iterable[str]) -> pd.DataFrame:
 
 
 def write_pixels(path: Path, arrays: Mapping[str, NDArray[np.uint8]]) -> None:
-    """Write pictures by name; equal pictures give equal bytes.
+    """Write pictures, by name, into one safetensors file.
 
-    Nothing is written if there are no pictures.
+    Equal pictures give equal bytes. If there are no pictures, no file is written.
     """
     if not arrays:
         return

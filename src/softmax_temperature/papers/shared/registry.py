@@ -1,11 +1,12 @@
 """The register of claims, and checks that the claims still match it.
 
-`data/registered_claims.csv` has a row per claim and study, and another for each later
-change: rows are added, never edited. A row holds the digest of the design (statement,
-criterion, contrast, study, looks and n), and the result of the design at registration:
-a change in an estimator's code shows in the result. Every row needs a line in the
-history of docs/protocol.md that names the claim and the digest, except the first row of
-a claim and study, and the first result of a registered design.
+`data/registered_claims.csv` has one row per claim and study, and one more for each
+later change: rows are added, never edited. A row holds the digest of the design
+(statement, criterion, contrast, study, looks and n) and the result that the design gave
+when the row was added. A change in an estimator's code does not change the digest, but
+it can change the result. Every row needs a line in the history of docs/protocol.md that
+names the claim and the digest, except the first row of a claim and study, and the first
+result of a registered design.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ Row = Mapping[str, Any]
 WITHDRAWN = "withdrawn"
 """The digest entry of a claim that was withdrawn, or is no longer judged in a study."""
 REGISTERED_AS = "registered_as"
-"""Key in a field's metadata: the name under which digests contain the field.
+"""Key in a field's metadata for the name under which digests contain the field.
 
 A field that was renamed after claims were registered has its first name there, so that
 their digests do not change.
@@ -43,8 +44,8 @@ _DIGITS = 12
 def design_digest(claim: Claim, study: str) -> str:
     """One digest over everything that must not change after registration.
 
-    The number of values has its own column; before a study has run, it is the claim's
-    `n`.
+    The number of values that a study has is not part of the digest: the register has a
+    column for it. Only the planned number, the claim's `n`, is part of the digest.
     """
     design = {
         "claim": claim.id,
@@ -65,18 +66,18 @@ def design_digest(claim: Claim, study: str) -> str:
 
 
 def counts_text(counts: Sequence[int]) -> str:
-    """Write the number of values of each part, or one number if all are equal."""
+    """Write the numbers in `counts`, or a single number if all are equal."""
     distinct = list(dict.fromkeys(counts))
     return ", ".join(map(str, counts if len(distinct) > 1 else distinct))
 
 
 @functools.singledispatch
 def described(value: Any) -> Any:
-    """A value as JSON that depends only on its content.
+    """Describe a value as JSON that depends only on the value's content.
 
     Functions and predicates are represented by their names and the values that they
-    enclose. Fields with their default value are left out, so that a new field changes
-    nothing. A renamed field keeps its name in `REGISTERED_AS`.
+    enclose. Fields with their default value are left out, so that adding a field to a
+    class changes no digest. A renamed field appears under its `REGISTERED_AS` name.
 
     Raises:
         TypeError: If a value of this type has no description.
@@ -142,7 +143,7 @@ def _is_default(one: Field[Any], value: Any) -> bool:
 
 
 def result_text(row: Mapping[str, Any]) -> str:
-    """The verdict and the numbers of a row of `claims.json`; "" without numbers."""
+    """The verdict and the numbers of a row of `claims.json`; "" if there are none."""
     if row["value"] is None:
         return ""
     numbers = [row["value"], row["low"], row["high"]]
@@ -181,7 +182,7 @@ def _looks_text(claim: Claim, study: str) -> str:
 
 
 def registered(root: Path = Path()) -> pd.DataFrame:
-    """All rows of the register, in order; empty if there is no such file."""
+    """All rows of the register, in order; empty if there is no register."""
     path = root / REGISTERED
     if not path.is_file():
         return pd.DataFrame(columns=list(COLUMNS))
@@ -189,7 +190,12 @@ def registered(root: Path = Path()) -> pd.DataFrame:
 
 
 def changed(register: pd.DataFrame, now: pd.DataFrame) -> pd.DataFrame:
-    """The rows missing from the register: new, changed or withdrawn claims."""
+    """The rows to add to the register, for new, changed and withdrawn claims.
+
+    Args:
+        register: The rows of the register.
+        now: The current row of each claim and study.
+    """
     last = register.drop_duplicates(KEY, keep="last").set_index(KEY)
     missing: list[dict[Any, Any]] = []
     for row in now.to_dict("records"):

@@ -69,7 +69,10 @@ class Evidence:
 
     @property
     def disputed_by(self) -> list[str]:
-        """The other studies with the opposite verdict, if the primary study decides."""
+        """The names of the other studies whose verdict is the primary study's opposite.
+
+        "holds" and "contradicted" are opposites; the other verdicts have no opposite.
+        """
         opposite = _OPPOSITE.get(self.primary["verdict"])
         return [row["profile"] for row in self.others if row["verdict"] == opposite]
 
@@ -132,7 +135,7 @@ def profiles_with_results(results: Path = RESULTS) -> list[str]:
 
 
 def studies_with_results(results: Path = RESULTS) -> list[str]:
-    """Sorted names of the studies.
+    """Sorted names of the studies that have results.
 
     Profiles that show only directions are not studies, and neither are pilots.
     """
@@ -142,9 +145,9 @@ def studies_with_results(results: Path = RESULTS) -> list[str]:
 
 
 def evidence(results: Path = RESULTS) -> dict[str, list[Evidence]]:
-    """Claims per paper, each with its rows in all studies; decided claims come first.
+    """Read the claims of each paper, with their rows in all studies.
 
-    Ties keep their order.
+    Each paper's claims are sorted as in `ranked`.
     """
     studies = studies_with_results(results)
     by_paper: dict[str, list[Evidence]] = {}
@@ -196,7 +199,7 @@ def alone(row: Row) -> Evidence:
 def texts_in_words(row: Row) -> dict[str, str]:
     """The texts of a row, with names of data sets, networks and statistics in words.
 
-    The file keeps the names of the parameters.
+    `claims.json` itself has the names that the parameters use.
     """
     said = texts(row)
     return {**said, **{part: in_sentence(said[part]) for part in ("ours", "note")}}
@@ -211,7 +214,10 @@ def _not_run(row: Row) -> Row:
 
 
 def ranked(claims: Iterable[Evidence]) -> list[Evidence]:
-    """Sort claims: decided ones first, then open ones, then untested ones."""
+    """Sort claims: decided ones first, then inconclusive ones, then untested ones.
+
+    Claims of the same rank keep their order.
+    """
     order = {HOLDS: 0, CONTRADICTED: 0, INCONCLUSIVE: 1, NOT_TESTED: 2}
     return sorted(claims, key=lambda claim: order[claim.primary["verdict"]])
 
@@ -219,8 +225,8 @@ def ranked(claims: Iterable[Evidence]) -> list[Evidence]:
 def tally(claims: Iterable[Evidence]) -> str:
     """Count the claims with each verdict, as in "5 hold, 2 inconclusive".
 
-    Disputed verdicts, verdicts on stand-in data and sentences that are our own
-    derivation are counted separately, because none of them decides the paper's claim.
+    Disputed verdicts, verdicts on stand-in data and claims of our own derivation are
+    counted separately, because none of them decides a claim of the paper.
     """
     of_paper: Counter[str] = Counter()
     derived: Counter[str] = Counter()

@@ -1,11 +1,12 @@
 """The runs of a study: one row of factors per run, and its measured values.
 
 `runs.csv` has one row per training run: its factors (`dataset`, `network`, `loss`,
-`seed`, ...), facts about it (`diverged`, `epochs_done`), and `cell`, the work that made
-it. `tables/values.csv` has the measured values, one row per run, split, epoch and
-whether logits were `scaled`, with one column per metric. The long form would repeat the
-four keys for every metric and triple the size of the files. `Runs.measurements` is the
-long form.
+`seed`, ...), facts about it (`diverged`, `epochs_done`), and `cell`, the name of the
+cell that it comes from. `tables/values.csv` has the measured values, with one row per
+run, split, epoch and `scaled` (whether the logits were scaled), and one column per
+metric. `Runs.measurements` has the same values in long form, with one row per value. In
+long form the file would be three times as large, because it would repeat the four keys
+for every metric.
 """
 
 from __future__ import annotations
@@ -34,16 +35,16 @@ Its value is "cpu" or an accelerator's name, and is missing if it was not record
 KEYS = ["run", "split", "epoch", "scaled"]
 LONG = [*KEYS, "metric", "value"]
 NOT_RUN = "not_run"
-"""The table of experiments without runs.
+"""The name of the table that lists the experiments without runs.
 
-Its columns are the experiments' factors and the reason. The table exists only if an
-experiment was not run.
+The table's columns are the experiments' factors and the reason. The table exists only
+if an experiment was not run.
 """
 REASON = "reason"
 DATA_MISSING = "data missing"
-"""The reason to give if data or weights are missing."""
+"""The reason for an experiment whose data or weights are missing."""
 NOT_TRAINED = "not trained"
-"""The reason to give if the study was recorded before the experiment was declared."""
+"""The reason for an experiment that was declared after the study was recorded."""
 RUNS_FILE = "runs.csv"
 VALUES_FILE = "tables/values.csv"
 
@@ -89,10 +90,10 @@ FACTORS = (
     SEED,
     DEVICE,
 )
-"""The names of factors, common to all papers. A file has the factors of its paper.
+"""The names of the factors of all papers; each paper's `runs.csv` has some of them.
 
-`gamma` is a number, or the policy by which it depends on the sample or on the epoch,
-with `milestones` between the epochs. `mmce_form` is "released" or "written": MMCE as in
+`gamma` is a number, or the policy by which it depends on the sample or on the epoch; at
+the epochs `milestones` it changes. `mmce_form` is "released" or "written": MMCE as in
 the authors' code, or as in their text. `options` are those of a user's own loss.
 `mode`, `factor` and the next five are settings of Cooling. `start` names the logits
 that a network starts with, `start_norm` is their norm if it is set, and `correlation`
@@ -109,17 +110,19 @@ RECIPE = (
     "crop_padding",
     "flip",
 )
-"""The factors in which two compared runs agree, unless a contrast is about them."""
+"""The factors in which two compared runs must agree, unless a contrast says otherwise.
+"""
 
 
 @dataclass(frozen=True)
 class Runs:
     """The runs of a study.
 
-    `table` is indexed by `run`: the factors, the facts and the cell of each run.
-    `measurements` are the values in long form, with the columns `LONG`. `tables` are
-    measured tables that do not have one value per epoch (bins of a diagram, checks of a
-    proposition), by file name. A table with a column `run` has rows for each run.
+    `table` has the factors, the facts and the cell of each run, and its index is `run`.
+    `measurements` has the values in long form, with the columns `LONG`. `tables` has,
+    by file name, the measured tables that do not have one value per epoch (bins of a
+    diagram, checks of a proposition). A table with a column `run` has rows for each
+    run.
     """
 
     table: pd.DataFrame
@@ -139,7 +142,7 @@ class Runs:
         return _own(self._selected[asked])
 
     def only(self, where: Where) -> Runs:
-        """The runs that a predicate selects, with their values and tables."""
+        """The runs that `where` selects, with their values and tables."""
         chosen = self.select(where)
         return replace(
             self,
@@ -154,7 +157,14 @@ class Runs:
     def measured(
         self, metric: str, *, split: str | None = None, scaled: bool = False
     ) -> pd.DataFrame:
-        """One metric over epochs: columns run, split, epoch, value."""
+        """The values of one metric at all epochs: columns run, split, epoch, value.
+
+        Args:
+            metric: The name of the metric.
+            split: The split to return; None for all splits.
+            scaled: Whether to return the values after temperature scaling, or those
+                before.
+        """
         asked = (metric, split, scaled)
         if asked not in self._measured:
             rows = self._by_metric.get((metric, scaled), self.measurements[:0])
@@ -194,11 +204,11 @@ def read_runs(folder: Path, tables: Sequence[str] = ()) -> Runs:
 
     Args:
         folder: `results/<study>/<paper>`.
-        tables: The names of other measurements, files below `tables/`.
+        tables: The names of the other measured tables, whose files are in `tables/`.
 
     Raises:
-        InputError: If a file is missing, a run occurs twice, or a value belongs to no
-            run.
+        InputError: If a file is missing, a run or a value occurs twice, or a value
+            belongs to no run.
     """
     table = read_csv(folder / RUNS_FILE).rename_axis(index=RUN)
     table = table.assign(study=folder.parent.name)
@@ -213,7 +223,7 @@ def read_runs(folder: Path, tables: Sequence[str] = ()) -> Runs:
 
 
 def cells_of(folder: Path) -> set[str]:
-    """The cells behind the runs in a paper's folder."""
+    """The names of the cells behind the runs in a paper's folder."""
     table = read_csv(folder / RUNS_FILE)
     return set(table[CELL]) if CELL in table else set()
 
@@ -230,7 +240,7 @@ def write_runs(folder: Path, runs: Runs) -> None:
 
 
 def check(runs: Runs, where: str) -> None:
-    """Raise an `InputError` unless every run occurs once and every value has a run."""
+    """Raise an `InputError` if a run or a value occurs twice, or a value has no run."""
     names = [CELL, *training_factors(runs.table)]
     twice = runs.table[runs.table.duplicated(names)]
     if len(twice):
@@ -256,7 +266,7 @@ def check(runs: Runs, where: str) -> None:
 
 
 def training_factors(table: pd.DataFrame) -> list[str]:
-    """The factors that distinguish training runs: all except the device."""
+    """The factors in `table` that distinguish training runs: all except the device."""
     return [name for name in FACTORS if name in table and name != DEVICE]
 
 

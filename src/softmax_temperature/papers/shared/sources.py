@@ -13,16 +13,16 @@ from urllib.parse import quote, unquote
 
 import pandas as pd
 
-# Column of a table with the names of the cells behind each row.
+# The column of a table that has the names of the cells behind each row.
 CELLS = "cells"
-# File next to a paper's notebook with the records of all cells.
+# The file, next to a paper's notebook, that has the records of all cells.
 RECORDS = "records.json"
 _SEPARATOR = "; "
 _ADDRESS = re.compile(rf'href="{re.escape(RECORDS)}#([^"]*)"')
 
 
 class Linked(str):
-    """A text in a table, with the names of the cells behind it, from `together`."""
+    """A text in a table, with the names of the cells behind it (see `together`)."""
 
     cells: str
 

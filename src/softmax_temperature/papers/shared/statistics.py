@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any, Self
 
 import numpy as np
-import scipy  # Imports `scipy.stats`, which takes a second, when first used.
+import scipy  # Importing `scipy.stats` takes a second; it happens on the first use.
 from numpy.typing import NDArray
 
 LEVEL = 0.90
@@ -26,7 +26,7 @@ A comparison that needs more cannot be decided by adding seeds.
 """
 
 CORRECTED = "widened after Nadeau and Bengio"
-"""Words for an interval of values, each of which comes from a fit on the other values.
+"""Words that describe an interval if each value comes from a fit on the other values.
 
 The variance of the n values is multiplied by 1 + n / (n - 1), as in Nadeau and Bengio
 (2003).
@@ -40,7 +40,7 @@ Ends = tuple[float, float]
 
 @dataclass(frozen=True)
 class Estimate:
-    """An estimate to compare with a bound, with its interval.
+    """An estimate with its interval, to be compared with a bound.
 
     Attributes:
         value: The estimate.
@@ -64,14 +64,14 @@ class Estimate:
 
 @dataclass(frozen=True, kw_only=True)
 class Quantity(ABC):
-    """A quantity with an interval at every level."""
+    """A quantity that can be estimated with an interval at any level."""
 
     counted: str = "seeds"  # Plural noun for the values that n counts.
-    own: bool = True  # Whether its task is one of the paper's tasks.
+    own: bool = True  # Whether the quantity's task is one of the paper's tasks.
 
     @abstractmethod
     def estimate(self, level: float = LEVEL) -> Estimate:
-        """The value and its interval at a level."""
+        """The value with its interval at `level`."""
 
     @abstractmethod
     def power(
@@ -80,17 +80,19 @@ class Quantity(ABC):
         """Power: the probability that the interval of n values excludes the bounds.
 
         Args:
-            distances: The distance of the true value from each bound, one or two.
+            distances: The distance of the true value from each of the one or two
+                bounds.
             level: The level of the interval.
             n: The number of values per task, by default the measured number. The values
                 are assumed to have the measured spread.
         """
 
     def detectable(self, level: float = LEVEL, *, sides: int = 1) -> float | None:
-        """Smallest distance from the bound that this study detects with power `POWER`.
+        """Smallest distance from the bound that the values detect with power `POWER`.
 
-        With two bounds the true value has this distance from both. None if the values
-        have no standard error, or if no distance is large enough.
+        With `sides=2` there are two bounds, and the true value has this distance from
+        both. The result is None if the values have no standard error, or if no distance
+        is large enough.
         """
 
         def power_at(distance: float) -> float:
@@ -99,9 +101,10 @@ class Quantity(ABC):
         return _smallest_detectable(power_at)
 
     def n_for(self, distances: Sequence[float], level: float = LEVEL) -> int | None:
-        """Smallest n with power `POWER` at these distances; beyond 100 in steps of 25.
+        """The smallest n with a power of at least `POWER` at `distances`.
 
-        None if `LARGEST_N` values are too few, or a distance is not above 0.
+        From 100 on, only every 25th n is tried. The result is None if `LARGEST_N`
+        values are too few, or if a distance is not above 0.
         """
         if min(distances, default=0.0) <= 0:
             return None
@@ -120,9 +123,9 @@ class Quantity(ABC):
 
     @property
     def qualifier(self) -> str:
-        """How the value or its interval was corrected, in words; "" if neither was.
+        """The corrections of the value and of its interval, in words; "" if none.
 
-        Readers see it wherever they see the numbers.
+        Readers see this text wherever they see the numbers.
         """
         return ""
 
@@ -170,15 +173,15 @@ class OverTasks(Quantity):
     dependent. Such tasks are averaged within each common seed, and these means are the
     values. Over tasks that share nothing, the interval is for a fixed effect: it
     describes these tasks and says nothing about other tasks. The squared standard error
-    of the mean of k tasks is the sum of the tasks' squared standard errors over k²,
-    with Welch's degrees of freedom.
+    of the mean of k tasks is the sum of the tasks' squared standard errors over k², and
+    the degrees of freedom are Welch's.
     """
 
     tasks: tuple[Task, ...]
-    # Step of the grid that the values lie on. The values' sd is taken to be at least
-    # the sd of rounding to the grid.
+    # Step of the grid that the values lie on; 0 if there is none. The values' sd is
+    # taken to be at least the sd of rounding to the grid.
     resolution: float = 0.0
-    # Whether each value comes from a fit on the other values. The variance is then
+    # Whether each value comes from a fit on the other values. If so, the variance is
     # corrected as in Nadeau and Bengio (2003).
     left_out: bool = False
     # The statistic before bias correction, if the values are jackknife pseudo-values,
@@ -187,7 +190,7 @@ class OverTasks(Quantity):
 
     @property
     def qualifier(self) -> str:
-        """How the interval was widened and the value corrected, in words; else ""."""
+        """The corrections of the interval and of the value, in words; "" if none."""
         corrections = []
         if self.left_out:
             shared = SEEDS_SHARED if self.counted == "seeds" else FOLDS_SHARED
@@ -202,8 +205,8 @@ class OverTasks(Quantity):
     def estimate(self, level: float = LEVEL) -> Estimate:
         """The mean over tasks with Student's interval.
 
-        The sd is over the independent blocks of tasks, or over the values of the only
-        block.
+        `sd` is the standard deviation of the means of the independent blocks of tasks,
+        or of the values if there is only one block.
         """
         blocks = self.independent()
         means = np.array([np.mean(values) for values in blocks])
@@ -240,10 +243,13 @@ class OverTasks(Quantity):
         return [ends for ends in intervals if ends is not None]
 
     def independent(self) -> list[tuple[float, ...]]:
-        """Independent blocks of tasks, each averaged by seed to one tuple of values.
+        """Group the tasks into independent blocks, and average each block by seed.
 
         Tasks in a block share data, network and seeds. Different blocks are
-        independent, and so are the values of a block.
+        independent, and so are the values of one block.
+
+        Returns:
+            The values of each block.
         """
         blocks: dict[str, list[Task]] = {}
         for place, task in enumerate(self.tasks):
@@ -252,10 +258,10 @@ class OverTasks(Quantity):
         return [_averaged_by_seed(tasks) for tasks in blocks.values()]
 
     def _error(self, n: int | None = None) -> tuple[float, float] | None:
-        """Standard error and degrees of freedom; None for a single value.
+        """Standard error and degrees of freedom of the mean; None for a single value.
 
-        If a block has only one value, the error comes from the spread of the blocks'
-        means.
+        If one of several blocks has only one value, the error comes from the spread of
+        the blocks' means.
         """
         blocks = self.independent()
         sds = [self._sd(values, left_out=self.left_out) for values in blocks]
@@ -336,7 +342,10 @@ class Share(Quantity):
     def power(
         self, distances: Sequence[float], level: float, n: int | None = None
     ) -> float:
-        """Compute the power for a true share that exceeds one half by the distance."""
+        """Compute the power for a true share that exceeds 0.5 by the smallest distance.
+
+        The bound is always 0.5.
+        """
         count = n or self.n
         bound = 0.5
         true_share = min(1.0, bound + min(distances))
@@ -364,11 +373,11 @@ class Fitted(Quantity):
     error: float | None  # The standard error of the coefficient.
     degrees: int
     n: int  # The number of values, such as seeds, that a larger study would increase.
-    corrected: str = ""  # How the error was corrected, in words.
+    corrected: str = ""  # The correction of the standard error, in words.
 
     @property
     def qualifier(self) -> str:
-        """How the error was corrected, in words."""
+        """The correction of the standard error, in words; "" if there is none."""
         return self.corrected
 
     def estimate(self, level: float = LEVEL) -> Estimate:
@@ -384,8 +393,8 @@ class Fitted(Quantity):
     ) -> float:
         """Power with n values, assuming the standard error scales as 1/√n.
 
-        The degrees of freedom grow in proportion to n, or are n - 1 if there are fewer
-        measured degrees of freedom than measured values.
+        The degrees of freedom grow in proportion to n. If the measured ones are fewer
+        than the measured values, they are n - 1 instead.
         """
         if self.error is None or self.degrees < 1:
             return 0.0
@@ -426,7 +435,12 @@ class Drawn(Quantity):
 def pooled(
     values: Mapping[str, Sequence[float]], own: Callable[[str], bool] = lambda _: True
 ) -> tuple[Task, ...]:
-    """One `Task` per name; names without values are left out."""
+    """One `Task` per name in `values`; names without values are left out.
+
+    Args:
+        values: The values of each task, by its name.
+        own: Function that says whether the task of a name is one of the paper's.
+    """
     return tuple(
         Task(name, tuple(map(float, some)), own(name))
         for name, some in values.items()
@@ -437,10 +451,10 @@ def pooled(
 def _power_of_t(
     distances: Sequence[float], error: float, degrees: float, level: float
 ) -> float:
-    """Power of Student's t interval for bounds at these distances from the true value.
+    """Power of Student's t interval for bounds at `distances` from the true value.
 
-    For two bounds it is a lower bound on the probability that the interval excludes
-    both.
+    With two bounds, the result is a lower limit of the probability that the interval
+    excludes both.
     """
     missed = 0.0
     for distance in distances:
@@ -466,7 +480,8 @@ Even a study of two values detects an effect of this size almost surely.
 def _smallest_detectable(power_at: Callable[[float], float]) -> float | None:
     """Smallest distance whose power is at least `POWER`, to four digits.
 
-    If the values have no spread, it is the smallest distance that is tried, 1e-9.
+    If the values have no spread, the result is the smallest distance that is tried,
+    1e-9.
 
     Args:
         power_at: Function that returns the power at a distance, and increases with it.

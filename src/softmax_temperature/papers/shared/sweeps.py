@@ -1,7 +1,7 @@
-"""Contrasts along a swept factor: chosen values, the best one, slopes.
+"""Contrasts along a swept factor: chosen values, the best value, slopes, correlations.
 
-The value for a seed is chosen on the validation data of the other seeds, so that the
-choice cannot favour the seed's own test data.
+The value at which a seed is tested is chosen on the validation data of the other seeds,
+so that the choice cannot favour the seed's own test data.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import scipy  # Imports `scipy.stats`, which takes a second, when first used.
+import scipy  # Importing `scipy.stats` takes a second; it happens on the first use.
 
 from softmax_temperature.papers.shared.contrasts import (
     OWN,
@@ -43,7 +43,7 @@ from softmax_temperature.runner.errors import InputError
 DRAWS = 4000
 DRAW_SEED = 0
 NO_LINE = "no seed of this study has two points where the prediction speaks"
-"""The reason to give if a slope is missing."""
+"""The reason to give for a missing slope."""
 _FEWEST_SPREADS = 3
 """Two points always lie on a line, so a test of a power law needs more."""
 
@@ -54,7 +54,8 @@ class Choice:
 
     Attributes:
         among: The runs whose values are candidates.
-        worst: Whether to choose the lowest validation value instead of the highest.
+        worst: Whether to choose the value of the factor with the lowest validation mean
+            instead of the highest.
     """
 
     among: Where = ALL
@@ -78,7 +79,8 @@ class ChosenDifference(Declared):
         first: Chooses the value at which the metric is the minuend.
         second: Chooses the value at which the metric is subtracted.
         chosen_by: The validation metric that chooses the values.
-        compared: The runs whose values are candidates, with words for the note.
+        compared: The runs whose values are candidates. The words of this predicate
+            appear in the reason why a part is missing.
     """
 
     over: str
@@ -102,7 +104,7 @@ class ChosenDifference(Declared):
         return Evidence({"": mean}, {}, chosen)
 
     def differences(self, runs: Runs, compared: pd.DataFrame) -> list[float]:
-        """The difference for each seed; empty if there is nothing to choose."""
+        """The difference for each seed; empty with fewer than two seeds or values."""
         validation = table_by_seed(runs, compared, self.chosen_by, self.over)
         test = table_by_seed(runs, compared, self.of, self.over)
         if min(test.shape) < 2:
@@ -137,7 +139,7 @@ class ChosenDifference(Declared):
 
 @dataclass(frozen=True)
 class MeanOverSweeps(Contrast):
-    """The mean of a `ChosenDifference` over sweeps of equal weight.
+    """The mean of a `ChosenDifference` over sweeps, which have equal weight.
 
     Attributes:
         of: The difference, with one part per sweep.
@@ -146,7 +148,7 @@ class MeanOverSweeps(Contrast):
     of: ChosenDifference
 
     def measure(self, runs: Runs) -> Measurement:
-        """Measure the mean as one part, without the sweeps that cannot be judged."""
+        """Measure the mean, as one part, over the sweeps that have an estimate."""
         evidence = self.of.evidence(runs)
         sweeps = [
             part for part in evidence.parts.values() if isinstance(part, OverTasks)
@@ -168,14 +170,14 @@ class Argmax(Declared):
     """The distance between the best values of a factor in two groups, in decades.
 
     Both orders of two groups are parts, because only the data show which group has the
-    larger value. There is one run per group, seed and value.
+    larger value. There must be one run per group, seed and value.
 
     Attributes:
         over: The swept factor.
         groups: The factor whose values are the groups.
         compared: The runs whose values are candidates. A group is left out if its best
-            value, or a value next to it, has none of these runs or is at the end of the
-            grid.
+            value is at the end of the grid, or if a seed lacks such a run at a value
+            next to the best.
         sharing: Factors in which two groups must agree to form a pair.
     """
 
@@ -186,7 +188,7 @@ class Argmax(Declared):
     unit_as: str = "decades"
 
     def _whole(self, runs: Runs) -> Evidence:
-        """The distance of each ordered pair of groups, with draws for both groups."""
+        """Estimate the distance for each ordered pair of groups, with its draws."""
         (chosen,) = self._sides(runs)
         if chosen[self.groups].nunique() < 2:
             reason = f"fewer than two values of {in_words(self.groups)}"
@@ -221,11 +223,11 @@ class Argmax(Declared):
             )
         if parts:
             return Evidence(parts, {}, chosen)
-        # If only one group has a best value, report why the others have none.
+        # If no pair has two best values, give the reasons of the groups without one.
         return Evidence({}, missing, chosen)
 
     def _pairs(self, chosen: pd.DataFrame) -> list[tuple[str, str]]:
-        """The ordered pairs of comparable groups, by their labels."""
+        """The labels of each ordered pair of groups that agree in `sharing`."""
         distinct = chosen.drop_duplicates(self.groups)
         groups = distinct[[self.groups, *self.sharing]].itertuples(index=False)
         return [
@@ -235,7 +237,7 @@ class Argmax(Declared):
         ]
 
     def best_values(self, runs: Runs) -> dict[str, float]:
-        """The best value of each group whose best value is inside its grid."""
+        """The best value of each group for which it is known (see `without_best`)."""
         return {
             name: float(str(table.mean().idxmax()))
             for name, (table, tried) in self._tables(runs).items()
@@ -257,8 +259,8 @@ class Argmax(Declared):
         for group, rows in chosen.groupby(self.groups, sort=False, observed=True):
             compared = self.compared.select(rows)
             table = table_by_seed(runs, compared, self.of, self.over)
-            # The draws need a full table, so drop each value of the factor that any
-            # seed lacks.
+            # The draws need a table without gaps, so drop each value of the factor that
+            # any seed lacks.
             complete = table.dropna(axis="columns")
             tried = sorted(rows[self.over].unique())
             tables[value_label(self.groups, group)] = (complete, tried)
@@ -306,8 +308,8 @@ def argmax_draws(table: pd.DataFrame) -> Values:
 class Slope(Declared):
     """Slope of a metric's logarithm against a factor's logarithm, minus the prediction.
 
-    A line is fitted to the runs of each seed, and the slopes are averaged. All runs
-    must be of one task: `split_by` separates several.
+    A line is fitted to the runs of each seed, and the slopes are averaged. If the runs
+    belong to several tasks, `split_by` must separate the tasks.
 
     Attributes:
         against: The factor, or another metric of the runs.
@@ -323,7 +325,7 @@ class Slope(Declared):
     unit_as: str = "slope minus predicted"
 
     def slopes(self, runs: Runs) -> tuple[list[float], float]:
-        """The slope for each seed with two points or more, and the largest misfit.
+        """The slope for each seed whose points differ in x, and the largest misfit.
 
         The misfit is the largest factor by which a point deviates from its line.
         """
@@ -367,12 +369,13 @@ def line_of_logarithms(x: pd.Series[float], y: pd.Series[float]) -> tuple[float,
 class SlopeOfSpread(Declared):
     """The slope of the logarithm of the sd over seeds, per decade of a factor.
 
-    All runs must be of one sweep: `split_by` separates several. A line over all of them
-    would treat their points as independent.
+    If the runs belong to several tasks, `split_by` must separate the tasks: one line
+    through the sweeps of several tasks would treat all their points as independent.
 
     Attributes:
         over: The factor.
-        compared: The runs whose spread counts, with words for the note.
+        compared: The runs whose spread is used. The words of this predicate appear in
+            the reason why a part is missing.
     """
 
     over: str
@@ -382,7 +385,8 @@ class SlopeOfSpread(Declared):
     def spreads(self, runs: Runs) -> pd.Series[float]:
         """Standard deviation of the metric over seeds, for each value of the factor.
 
-        Values with zero deviation are dropped, because the fit uses its logarithm.
+        Values whose deviation is 0 are dropped, because the fit takes the logarithm of
+        the deviation.
         """
         (chosen,) = self._sides(runs)
         _check_one_task(chosen, self.tasks)
@@ -482,10 +486,17 @@ def jackknife(
 def table_by_seed(
     runs: Runs, chosen: pd.DataFrame, measure: Measure, over: str
 ) -> pd.DataFrame:
-    """A metric of the runs: one row per seed, one column per value of a factor.
+    """The measure's values: one row per seed, one column per value of a factor.
+
+    Args:
+        runs: All runs of the study.
+        chosen: The rows of `runs.table` to use.
+        measure: The metric of each run.
+        over: The factor.
 
     Raises:
-        InputError: If two runs share seed and value but differ in another factor.
+        InputError: If two runs have the same seed and value but differ in another
+            factor.
     """
     distinct = one_run_each(chosen, [SEED, over])
     rows = distinct[[SEED, over]].assign(number=measure.of(runs, distinct))

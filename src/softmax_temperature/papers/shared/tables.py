@@ -1,10 +1,10 @@
 """The tables of a paper, made from runs, stored in files, and laid out for readers.
 
 A `Made` table is made by a function. A `Comparison` declares the runs, the metrics, and
-the printed table to compare with. A comparison's columns are, in order: the names of
-a value, with our experiment first; `published`, and possibly its `_sd` and `_diverged`;
-`ours`, `ours_sd` and counts of seeds; the difference and remarks; `status` and `cells`.
-Booleans are never missing.
+the printed table to compare with. A comparison's columns are, in order: the keys that
+identify a value, with our experiment first; `published`, and possibly `published_sd`
+and `published_diverged`; `ours`, `ours_sd` and counts of seeds; the difference and
+remarks; `status` and `cells`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ METRIC = "metric"
 STATUS = "status"
 DIFFERENCE = "difference_in_standard_errors"
 SEEDS = ["seeds", "diverged_seeds", "stuck_seeds"]
-"""The counts of each number: how many seeds finished, diverged, and got stuck."""
+"""The columns that count, for each value, the finished, diverged and stuck seeds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +45,7 @@ class Table(ABC):
 
     Attributes:
         name: The name of the table's file.
-        lay_out: Function that makes the texts for a reader from the file's content.
+        lay_out: Function that turns the file's content into the table for readers.
     """
 
     name: str
@@ -53,10 +53,10 @@ class Table(ABC):
 
     @abstractmethod
     def make(self, runs: Any) -> pd.DataFrame:
-        """The table, from the runs of a study."""
+        """Make the table from the runs of a study."""
 
     def shown(self, folder: Path) -> pd.DataFrame:
-        """The table in a paper's folder, for a reader."""
+        """Read the table from a paper's folder and lay it out for readers."""
         return self.lay_out(read_csv(folder / "tables" / f"{self.name}.csv"))
 
 
@@ -65,10 +65,10 @@ class Made(Table):
     """A table that a function makes.
 
     Attributes:
-        by: The function.
-        of: The experiments of the table; None if experiments without data get no rows
-            in it.
-        names: The columns that name an experiment.
+        by: The function that makes the table from the runs of a study.
+        of: The experiments that the table covers; None if the table has no rows for
+            experiments without data.
+        names: The columns that identify an experiment.
     """
 
     by: Callable[[Any], pd.DataFrame]
@@ -76,9 +76,9 @@ class Made(Table):
     names: Sequence[str] = ()
 
     def make(self, runs: Any) -> pd.DataFrame:
-        """Make the function's table, with a row for each experiment with missing data.
+        """Make the table, and add a row for each experiment whose data are missing.
 
-        The result has a column `status` only if there is such a row.
+        The table has a column `status` only if there is such an experiment.
         """
         table = self.by(runs)
         if self.of is None:
@@ -103,8 +103,8 @@ class Number:
 
     Attributes:
         metric: The name of the metric in the table.
-        of: The metric of each run.
-        about: Further columns that identify it, such as the other data set.
+        of: The measure that gives the value of each run.
+        about: Further columns that identify the value, such as the other data set.
         error: The standard error of a single seed's value, if known.
     """
 
@@ -116,19 +116,22 @@ class Number:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison(Table):
-    """A table of our means over seeds and the printed values.
+    """A table of our means over seeds beside the printed values.
 
     Attributes:
-        of: The runs.
+        of: The runs that the table covers.
         numbers: The metrics of each run.
-        keys: The columns that identify a value: the experiment, the data set, the
-            network and others. The metric comes last.
-        columns: The columns after the keys, as in `beside_printed`.
-        printed: The printed values: all keys except the first, and `published`.
-        profiles: Function that returns the profiles that declare a printed value, best
-            first, from its data set and network.
+        keys: The columns that identify a value, except the metric, which follows them:
+            the experiment, the data set, the network and others.
+        columns: The columns after the keys, except `status` and `cells`, which come
+            last.
+        printed: Function that returns the printed values, with the columns `published`
+            and all keys except the first.
+        profiles: Function that takes the data set and the network of a printed value
+            and returns the profiles that declare it, best first.
         named: Function that renames data sets and networks to the paper's names.
-        all_of: Boolean columns, true in the table if they are true for all seeds.
+        all_of: Boolean columns of the runs; in the table, each is true if it is true
+            for all seeds.
         finish: Function that adds remarks to the finished table.
         printed_runs: The number of runs behind each printed value, if known.
         printed_only: Whether to leave out values that the paper does not print.
@@ -147,7 +150,7 @@ class Comparison(Table):
     printed_only: bool = False
 
     def make(self, runs: Runs) -> pd.DataFrame:
-        """The table, from the runs of a study."""
+        """Make the table from the runs of a study."""
         chosen = runs.select(self.of)
         same = [key for key in self.keys[1:] if key in chosen]
         chosen = chosen.drop_duplicates([*same, SEED])
@@ -179,12 +182,12 @@ def places_without_data(
     of: Where,
     named: Callable[[pd.DataFrame], pd.DataFrame] = lambda table: table,
 ) -> list[tuple[str, str]]:
-    """Data set and network of experiments without data, under the table's names.
+    """The data set and network of each experiment without data, as the table names it.
 
     Args:
-        runs: The runs of a study, with the table of experiments with missing data.
-        of: The experiments of the table.
-        named: Renames data sets and networks to the paper's names.
+        runs: The runs of a study, with the table of experiments that did not run.
+        of: The experiments that the table covers.
+        named: Function that renames data sets and networks to the paper's names.
     """
     chosen = without_data(runs, of)
     if chosen.empty:
@@ -199,12 +202,12 @@ def without_data(runs: Runs, of: Where) -> pd.DataFrame:
     if table is None:
         return pd.DataFrame()
     table = table[table[experiments.REASON] == experiments.DATA_MISSING]
-    # A column of the table is empty if no experiment has the factor.
+    # A factor that an experiment does not have is empty in the table.
     filled = table.astype(object).where(table.notna(), "")
     try:
         return filled[of.mask(table)]
     except ValueError:
-        return pd.DataFrame()  # No experiment has a factor of the table.
+        return pd.DataFrame()  # None of these experiments has a factor that `of` tests.
 
 
 def means_over_seeds(
@@ -216,11 +219,12 @@ def means_over_seeds(
     named: Callable[[pd.DataFrame], pd.DataFrame] = lambda table: table,
     all_of: Sequence[str] = (),
 ) -> pd.DataFrame:
-    """Our means over finished seeds, one row per value of `keys`.
+    """Compute our means over finished seeds, one row per combination of `keys`.
 
     Returns:
-        The keys; ours, ours_sd; seeds (with a value), runs, diverged_seeds,
-        stuck_seeds; error, if the metrics have one; the columns `all_of`; cells.
+        A table with these columns: the keys; ours, ours_sd; seeds (those with a value),
+        runs, diverged_seeds, stuck_seeds; error, if a metric has one; the columns
+        `all_of`; cells.
     """
     parts = []
     for number in numbers:
@@ -269,26 +273,27 @@ def beside_printed(
 ) -> pd.DataFrame:
     """Join our means over seeds with the printed values.
 
-    Printed values without a run here come last.
+    The values that we did not measure come last.
 
     Args:
-        rows: The keys; ours and ours_sd, over finished seeds; seeds, runs,
-            diverged_seeds and possibly stuck_seeds; possibly error, the standard error
-            of a single seed.
-        printed: All keys except the first, which names our run; published and possibly
-            published_sd.
-        keys: The columns that name a value.
-        columns: The following columns of the result.
-        profiles: Function that returns the profiles that declare a printed value, best
-            first, from its second and third key.
+        rows: Our means, with these columns: the keys; ours and ours_sd, over finished
+            seeds; seeds, runs, diverged_seeds and possibly stuck_seeds; possibly error,
+            the standard error of a single seed's value.
+        printed: The printed values, with these columns: all keys except the first,
+            which names our run; published and possibly published_sd.
+        keys: The columns that identify a value.
+        columns: The columns of the result that follow the keys.
+        profiles: Function that takes the second and the third key of a printed value
+            and returns the profiles that declare it, best first.
         studies: The studies of the rows.
-        printed_runs: The number of runs behind each printed value. None leaves the
-            printed value's error out of the difference.
+        printed_runs: The number of runs behind each printed value. If it is None, the
+            standard error of the difference does not include the printed value's.
         printed_only: Whether to leave out our values that the paper does not print.
         missing: The second and third key of experiments with missing data.
 
     Returns:
-        The keys and columns. The difference is missing if its error is 0 or unknown.
+        A table with the columns `keys` and `columns`. The difference is missing if its
+        standard error is 0 or unknown.
     """
     run, *names = keys
     ours = pd.MultiIndex.from_frame(rows[names])
@@ -320,9 +325,12 @@ def studies_of(runs: Runs) -> set[str]:
 
 
 def not_run(profiles: Sequence[str], studies: Collection[str]) -> str:
-    """The status of a printed value without a run.
+    """The status of a printed value that we did not measure.
 
-    The status names a profile that computes the value, unless that profile is running.
+    Args:
+        profiles: The profiles that declare the value, best first.
+        studies: The studies of the table. If one of them declares the value, the status
+            says so; otherwise it names the best profile.
     """
     if any(profile in studies for profile in profiles):
         return f"{NOT_RUN}declared by this profile"
@@ -355,15 +363,15 @@ def _errors(rows: pd.DataFrame, printed_runs: int | None) -> pd.Series[float]:
 
 
 def mean_and_sd(name: str, column: str | None = None) -> dict[str, tuple[str, str]]:
-    """Arguments of `DataFrameGroupBy.agg`: a column's mean and sd over seeds."""
+    """Arguments for `DataFrameGroupBy.agg` that compute a column's mean and sd."""
     return {name: (column or name, "mean"), f"{name}_sd": (column or name, "std")}
 
 
 def lost_seeds(diverged: int, stuck: int, runs: int) -> str:
-    """Write the numbers of lost seeds, as in "1 of 3 diverged, 1 of 3 stuck".
+    """Say how many seeds were lost, as in "1 of 3 diverged, 1 of 3 stuck".
 
-    If all were lost in the same way, the text is only the word; it is empty if none was
-    lost.
+    If all seeds were lost in the same way, the text is only "diverged" or "stuck". If
+    no seed was lost, it is empty.
     """
     if runs == diverged:
         return DIVERGED

@@ -1,4 +1,4 @@
-"""Views of a study: the contents of a notebook, checked before execution."""
+"""Views of a study: what a notebook shows, checked before the notebook is executed."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ Arm = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class View:
-    """A choice of what one paper's notebook shows; its fields are notebook parameters.
+    """The parameters of a paper's notebook, which choose what it shows.
 
     Attributes:
-        study: The folder below `results/`.
+        study: The name of the study, and of its folder in `results/`.
         level: The level of the intervals of claims whose data were looked at once.
         arms: The factors of the runs to show; all runs if empty.
         beside: A second study whose claims and tables are shown too, or None.
@@ -48,11 +48,11 @@ class View:
 def view_of(params: Params, paper: str, *, results: Path = RESULTS) -> View:
     """The view that the parameters ask for.
 
-    If the second study lacks a paper, the first study is shown alone.
+    If the second study has no results of `paper`, the first study is shown alone.
 
     Raises:
-        InputError: If a study is unknown or lacks the paper, or if an arm names an
-            unknown factor or selects no run.
+        InputError: If a study is unknown, the first study has no results of the paper,
+            or an arm names an unknown factor or selects no run.
     """
     section = params.notebooks
     _require_known(params, results)
@@ -73,7 +73,8 @@ def require_studies(params: Params, *, results: Path = RESULTS) -> None:
     The profile's own results need not exist yet.
 
     Raises:
-        InputError: If a study has no results at all, or the first one lacks a paper.
+        InputError: If a study has no results at all, or the first study has none of a
+            paper in `papers`.
     """
     section = params.notebooks
     _require_known(params, results)
@@ -110,7 +111,13 @@ def _lacks(study: str, paper: str, results: Path) -> InputError:
 
 
 def _require_runs(arms: Sequence[Arm], path: Path, paper: str) -> None:
-    """Raise an `InputError` for the first arm that selects no run in a file."""
+    """Raise an `InputError` if an arm selects no run or names an unknown factor.
+
+    Args:
+        arms: The arms.
+        path: The file of runs.
+        paper: The paper's slug, for the message.
+    """
     if not arms:
         return
     table = read_csv(path)
@@ -137,7 +144,7 @@ def _words(arm: Arm) -> str:
 
 
 def _values(table: pd.DataFrame, arm: Arm) -> str:
-    """The text with the values that the runs have for the factors of `arm`."""
+    """Say which values the runs in `table` have for the factors of `arm`."""
     texts = []
     for name in arm:
         values = list(dict.fromkeys(map(str, table[name].dropna())))

@@ -1,4 +1,4 @@
-// A link to something inside a closed part opens it.
+// A link to an element inside a closed <details> opens the <details>.
 "use strict";
 const open = () => {
   const target = location.hash && document.getElementById(decodeURIComponent(location.hash.slice(1)));
