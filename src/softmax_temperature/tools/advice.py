@@ -27,9 +27,9 @@ class Evidence(NamedTuple):
         high: Upper end of the temperature's 90 % interval.
         before: ECE of the unscaled logits.
         after: ECE of the logits divided by the temperature.
-        change: 90 % interval of the change in true ECE due to scaling.
+        change: 90 % interval for the change in true ECE due to scaling.
         noise_floor: Mean ECE of a perfectly calibrated model on as many rows.
-        before_low: Lower end of the 90 % interval of the true ECE of the unscaled
+        before_low: Lower end of the 90 % interval for the true ECE of the unscaled
             logits.
     """
 
@@ -51,11 +51,12 @@ class Advice(NamedTuple):
 
 
 def advise(evidence: Evidence) -> Advice:
-    """Whether to scale the logits, with the reason.
+    """Decide whether to scale the logits, and give the reason.
 
     The advice is to scale only if the interval of the temperature excludes 1, the ECE
-    is above its noise floor, and the interval of the change in ECE is below 0. Other
-    logits can still be miscalibrated, for instance if they suit another prior.
+    is above its noise floor, and the interval of the change in ECE is below 0. If the
+    advice is not to scale, the logits can still be miscalibrated, for instance because
+    the classes had other frequencies in training.
     """
     numbers = (evidence.temperature, evidence.low, evidence.high)
     fitted, *ends = (_unlike_one(number) for number in numbers)
@@ -81,8 +82,8 @@ def advise(evidence: Evidence) -> Advice:
             # does not show.
             reason = f"by NLL, T = {temperature}, but {reason}; more rows may decide"
         start = _LEAVE
-        # The interval of a calibrated model excludes 0 now and then, but its lower end
-        # hardly ever exceeds the noise floor.
+        # The interval for the ECE of a calibrated model excludes 0 now and then, but
+        # its lower end hardly ever exceeds the noise floor.
         if evidence.before_low > evidence.noise_floor:
             start = _NO_TEMPERATURE
             low_percent = f"{100 * evidence.before_low:.2g}"
@@ -98,7 +99,7 @@ def advise(evidence: Evidence) -> Advice:
 
 
 def three_digits(value: float) -> str:
-    """The positive number `value` as text, with at least three significant digits."""
+    """Write the positive number `value` with at least three significant digits."""
     if not 1e-4 <= value < 1e7:
         return f"{value:.2e}" if 0 < value < math.inf else f"{value:g}"
     decimals = max(0, 2 - math.floor(math.log10(value)))
@@ -106,7 +107,7 @@ def three_digits(value: float) -> str:
 
 
 def _unlike_one(value: float) -> str:
-    """`value` as text, with so many digits that it does not look like 1."""
+    """Write `value` with so many digits that only 1 itself looks like 1."""
     text = three_digits(value)
     decimals = 3
     while float(text.replace(",", "")) == 1 != value and decimals < MOST_DECIMALS:
@@ -116,7 +117,10 @@ def _unlike_one(value: float) -> str:
 
 
 def _points(share: float) -> str:
-    """The change `share` of a fraction, in points with its sign, "0" only for 0."""
+    """Write the change of a fraction in points, with its sign.
+
+    A change is written as 0 only if it is 0.
+    """
     points = 100 * share
     # Show one digit of a small change, because its sign decides the advice.
     return f"{points:+.1f}" if abs(points) >= 0.05 or not points else f"{points:+.1g}"

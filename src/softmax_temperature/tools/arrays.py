@@ -57,8 +57,8 @@ MOST_ZEROS = 1e-3
 # Two tables count as the same samples if they share more than this fraction of the rows
 # of the smaller one.
 SHARED = 0.5
-# Fewer different samples are not judged as copies, because they may be a toy example or
-# the leaves of a tree.
+# A table with fewer different samples is not checked for copies, because it may be a
+# toy example, or its samples the leaves of a tree.
 FEWEST_SAMPLES = 50
 # Other names that files may use for the arrays that commands need.
 OTHER_NAMES: dict[str, tuple[str, ...]] = {
@@ -112,7 +112,7 @@ def read_rows(
     *,
     columns: Sequence[str] = (),
 ) -> tuple[Arrays, Arrays | None]:
-    """Read a user's matrix and labels, and the same for other rows (or None).
+    """Read a user's matrix and labels, and those of the other rows if there are any.
 
     Args:
         matrix: Name of the matrix: "logits", "probs" or "embeddings".
@@ -124,6 +124,9 @@ def read_rows(
             Only one of the two files may hold other rows.
         other_labels: File of the other rows' labels.
         columns: Names and patterns of the classes' columns in tables.
+
+    Returns:
+        The arrays of the rows, and those of the other rows or None.
 
     Raises:
         InputError: If an array is missing, or a file cannot be read.
@@ -188,7 +191,7 @@ def read_arrays(
     optional: Sequence[str] = (),
     columns: Sequence[str] = (),
 ) -> Arrays:
-    """The arrays in the file `path`, by name.
+    """Read the arrays in the file `path`, by name.
 
     The module `tables` selects the columns of a table. If a file holds one array
     without a name, this array is the required one if only one is required, and
@@ -294,7 +297,7 @@ def _absent(
 
 
 def as_numpy(value: Any) -> NDArray[Any]:
-    """`value`, a tensor or array-like, as a numpy array."""
+    """Convert `value`, a tensor or array-like, to a numpy array."""
     noun = type(value).__name__
     _refuse_pair(value)
     if isinstance(value, Tensor):
@@ -370,7 +373,7 @@ def check_dense(tensor: Tensor) -> None:
 
 
 def _dense(tensor: Tensor) -> Tensor:
-    """`tensor` on the CPU, in a type and layout that NumPy supports."""
+    """Move `tensor` to the CPU, in a dtype that NumPy supports."""
     check_dense(tensor)
     tensor = tensor.detach().cpu()
     # NumPy has neither bfloat16 nor 8-bit floating-point types.
@@ -380,7 +383,7 @@ def _dense(tensor: Tensor) -> Tensor:
 
 
 def check_given(values: Any, labels: Any, name: str) -> None:
-    """Check what is lost when scores and labels become arrays: names and types."""
+    """Check the names and types that are lost when scores and labels become arrays."""
     check_exact_labels(labels)
     check_frame(values, labels, name)
     check_one_hot_columns(values, labels, name)
@@ -389,15 +392,15 @@ def check_given(values: Any, labels: Any, name: str) -> None:
 def check_frame(values: Any, labels: Any, name: str, *, classes: bool = True) -> None:
     """Refuse a data frame with wrong or unordered columns, or with reordered labels.
 
-    Column names must be unique. None may be a name for labels, or belong to a column
-    that is not a score (`columns.foreign_columns`). If columns are numbered, all must
-    be numbered, in ascending order.
+    Column names must be unique. No column may have a name for labels, or hold something
+    other than scores (see `columns.foreign_columns`). If several columns are numbered,
+    all must be, in ascending order.
 
     Args:
         values: Scores, possibly a data frame.
         labels: Labels, possibly a data frame or a series.
         name: Name of the scores in messages.
-        classes: Whether the columns belong to classes, not to dimensions.
+        classes: Whether the columns belong to classes, not to dimensions of embeddings.
     """
     columns = column_names(values)
     if columns is None:
@@ -439,7 +442,7 @@ def _foreign_columns(frame: Any, columns: Sequence[str], *, classes: bool) -> li
     rest = [columns[place] for place in kept]
     kinds = [types[place] for place in kept]
     foreign.update(foreign_columns(rest, kinds, matrix, classes=classes))
-    # A letter among letters may be a class.
+    # If all names are single letters, a name for labels, such as "y", may be a class.
     if len(columns) < 2 or any(len(column) > 1 for column in columns):
         foreign.update(column for column in rest if column.lower() in LABEL_NAMES)
     foreign.update(_beside_numbered([each for each in rest if each not in foreign]))
@@ -447,9 +450,9 @@ def _foreign_columns(frame: Any, columns: Sequence[str], *, classes: bool) -> li
 
 
 def _beside_numbered(columns: Sequence[str]) -> list[str]:
-    """The columns that do not belong to the numbered ones, if there are any.
+    """The columns that do not belong to the numbered ones; empty if none are numbered.
 
-    A single numbered name, such as `covid19`, is the name of a class like others.
+    A single column whose name ends in a number, such as `covid19`, is not numbered.
     """
     groups: dict[str, list[str]] = {}
     for column in columns:
@@ -511,7 +514,7 @@ def are_reordered(names: Sequence[str], others: Sequence[str]) -> bool:
 
 
 def _without_prefix(names: Sequence[str]) -> list[str]:
-    """The `names` without the prefix that all of them share."""
+    """Remove the prefix that all `names` share."""
     letters = zip(*names, strict=False)
     shared = sum(1 for _ in takewhile(lambda each: len(set(each)) == 1, letters))
     return [name[shared:] for name in names]
@@ -551,7 +554,7 @@ def column_names(values: Any) -> list[str] | None:
 
 
 def _is_of_pandas(values: Any) -> bool:
-    """Whether `values` are a data frame or a series, found without importing pandas."""
+    """Whether `values` are a pandas data frame or series; this imports no pandas."""
     is_named = type(values).__name__ in ("DataFrame", "Series")
     return is_named and type(values).__module__.partition(".")[0] == "pandas"
 
@@ -566,7 +569,7 @@ def _is_reordered(index: Any, other: Any) -> bool:
 def check_other_rows(
     held_out: Tensor, others: Tensor, *, names: tuple[str, str], remedy: str
 ) -> None:
-    """Refuse two tables if one holds most rows of the other, in any order.
+    """Refuse two tables that share most rows of the smaller one, in any order.
 
     Numbers that agree in float32 count as equal. Rows that occur several times in a
     table are ignored: a decision tree, for instance, gives many samples the same
@@ -576,7 +579,7 @@ def check_other_rows(
         held_out: Shape (n, dim).
         others: Shape (m, dim).
         names: Names of the two tables, for messages.
-        remedy: What to do.
+        remedy: The remedy that the error gives.
     """
     own = _single(_row_keys(held_out))
     shared = int(torch.isin(own, _single(_row_keys(others))).sum())
@@ -590,18 +593,18 @@ def check_other_rows(
 
 
 def check_no_copies(table: Tensor, labels: Tensor, name: str) -> None:
-    """Refuse a table in which every sample occurs several times.
+    """Refuse a table that consists of several copies of a smaller one.
 
-    Every process of a distributed evaluation may have seen all samples. Samples of few
-    different scores are not judged, nor tables in which some sample occurs once.
+    Such a table arises, for instance, if every process of a distributed evaluation sees
+    all samples. A table with few different samples is not refused.
 
     Args:
         table: Shape (n, classes).
         labels: Shape (n,).
         name: Name of the table in messages.
     """
-    # A label is a whole number, so it changes the number of its row by a multiple of a
-    # random factor.
+    # Two rows are the same sample only if their labels are equal, too. So add the label
+    # of a row, times a random factor, to the row's number.
     factor = np.random.default_rng(1).integers(-(2**63), 2**63)
     keys = _row_keys(table) + labels * int(factor)
     counts = keys.unique(return_counts=True)[1]
@@ -615,7 +618,7 @@ def check_no_copies(table: Tensor, labels: Tensor, name: str) -> None:
 
 
 def _single(keys: Tensor) -> Tensor:
-    """The numbers that occur once."""
+    """The numbers in `keys` that occur only once."""
     different, counts = keys.unique(return_counts=True)
     single: Tensor = different[counts == 1]
     return single
@@ -653,7 +656,7 @@ def split_rows(
         fraction: Fraction of the rows to split off.
         generator: Source of randomness.
         every_class: Whether the remaining rows keep at least one row of each class, for
-            fractions up to a half; the only row of a class is then never split off.
+            fractions up to a half. If so, the only row of a class is never split off.
 
     Returns:
         The remaining rows, and the rows split off.
@@ -709,7 +712,7 @@ def checked_logits(
         table = torch.from_numpy(values)
         check_not_probs(table, name=f"{name}logits", remedy=SAY_PROBS)
         if table.shape[1] == 1:
-            # The single logit belongs to class 1 of two; class 0 gets zero.
+            # The single logit belongs to class 1 of two; class 0 gets the logit 0.
             table = torch.cat([torch.zeros_like(table), table], dim=1)
     check_logits(table, name=f"{name}{kind}", masked=True)
     if classes.dtype.kind == "b" and classes.ndim == 1 and table.shape[1] > 2:
@@ -755,7 +758,7 @@ def check_exact_labels(labels: Any, name: str = "labels") -> None:
 def class_numbers(
     labels: NDArray[Any], scores: Sequence[int], name: str = "labels"
 ) -> Tensor:
-    """The user's labels as class numbers, (n,) int64.
+    """Convert a user's labels to class numbers, (n,) int64.
 
     Args:
         labels: Whole numbers (n,) or (n, 1), or one-hot rows (n, classes). An array of
@@ -792,7 +795,7 @@ def class_numbers(
 
 
 def whole_numbers(values: NDArray[Any], name: str) -> Tensor:
-    """The numbers `values` as int64; ValueError if one is not whole."""
+    """Convert the numbers `values` to int64; ValueError if one is not whole."""
     if values.dtype.kind not in "fiub":
         example = values.flat[0] if values.size else "nothing"
         if isinstance(example, str):
@@ -861,9 +864,10 @@ def _refuse_void_labels(
 
 
 def _score_table(values: NDArray[Any], name: str) -> NDArray[Any]:
-    """Logits or probabilities as a table, (n, classes) or (n, 1), without NaN or inf.
+    """Convert logits or probabilities to a table, (n, classes) or (n, 1).
 
-    Entries may be -inf. The table is float32 or float64, and copied only if necessary.
+    NaN and inf are refused; entries may be -inf. The table is float32 or float64, and
+    is copied only if necessary.
     """
     if values.dtype.kind not in "fiu" or values.ndim not in (1, 2) or not values.size:
         remedy = "Give one row per sample and one column per class."
@@ -896,7 +900,7 @@ def _score_table(values: NDArray[Any], name: str) -> NDArray[Any]:
 
 
 def _refuse_swapped(values: NDArray[Any], labels: NDArray[Any], name: str) -> None:
-    """Refuse labels given as scores, and scores given as labels."""
+    """Refuse scores and labels that were given in the wrong order."""
     one_each = values.ndim == 1 or values.shape[1:] == (1,)
     is_table = labels.ndim == 2 and labels.shape[1] > 1 and labels.dtype.kind == "f"
     if one_each and is_table:
@@ -921,7 +925,7 @@ def _refuse_flattened(values: NDArray[Any], labels: NDArray[Any], name: str) -> 
 
 
 def _refuse_decisions(values: NDArray[Any], name: str) -> None:
-    """Refuse predicted classes, as numbers or one-hot, passed as logits."""
+    """Refuse predicted classes, as numbers or one-hot, that were given as scores."""
     if values.shape[1] == 1:
         whole = bool((values == np.floor(values)).all())
         if whole and len(values) >= FEW_ROWS:
@@ -969,9 +973,9 @@ def _refuse_label_zeros(
             "Save them with all digits.",
         )
     if len(zeros) <= max(1, MOST_ZEROS * len(values)):
-        # Where probabilities underflow to 0, other probabilities are close to the
-        # smallest number of the dtype. Where they are 0 because they are votes, or were
-        # rounded to a fixed number of decimals, none are.
+        # If some probabilities have underflowed to 0, others are close to the smallest
+        # number of the dtype. If the zeros come from votes, or from rounding to a fixed
+        # number of decimals, no other probability is.
         groups = [(values, least[0])]
         if len(least) > 1:
             groups = [(values[:, each], least[each]) for each in set(columns[zeros])]
@@ -988,13 +992,14 @@ def _refuse_label_zeros(
 def _least_probs(probs: Any, *, single: bool) -> NDArray[np.float64]:
     """The number that replaces a probability of 0, by column.
 
-    It is the smallest positive number of the dtype, or for 1 - p the largest number
-    that rounding hides.
+    It is the smallest positive number of the dtype. For class 0, if its probability is
+    computed as 1 - p, it is the largest difference that rounding p to 1 can hide.
 
     Args:
         probs: The user's probabilities.
-        single: Whether they are for class 1 of two classes. The probabilities of class
-            0 are then one minus these, and 0 where these round to 1.
+        single: Whether `probs` are those of class 1 of two classes. The probabilities
+            of class 0 are computed as one minus `probs`, and are 0 where `probs` was
+            rounded to 1.
 
     Returns:
         Shape (1,), or (2,) for a single column.
@@ -1016,7 +1021,10 @@ def _least_probs(probs: Any, *, single: bool) -> NDArray[np.float64]:
 
 
 def _were_float32(array: NDArray[Any]) -> bool:
-    """Whether all numbers in `array` fit float32, which may have rounded some to 0."""
+    """Whether float32 can represent every number in `array` exactly.
+
+    Such numbers were probably computed in float32, which may have rounded some to 0.
+    """
     with np.errstate(over="ignore"):
         return all(
             bool((piece == piece.astype(np.float32)).all())
@@ -1026,11 +1034,11 @@ def _were_float32(array: NDArray[Any]) -> bool:
 
 
 def _sum_remedy(table: Tensor) -> str:
-    """What to do about rows of numbers of at least 0 that do not sum to one."""
+    """The remedy to give if rows of non-negative numbers do not sum to one."""
     sums = table.sum(dim=1)
     below = (sums < 1 - SUM_TOLERANCE).double().mean().item()
-    # Percentages and votes have equal sums. The classes that are left of a truncated
-    # table have different ones, at most 1.
+    # Rows of percentages or votes have equal sums. If a table lacks some classes, the
+    # sums differ, and are at most 1.
     varies = bool(sums.max() - sums.min() > SUM_TOLERANCE)
     if varies and below > 0 and bool(sums.max() <= 1 + SUM_TOLERANCE):
         return (
@@ -1041,7 +1049,10 @@ def _sum_remedy(table: Tensor) -> str:
 
 
 def _prob_table(values: NDArray[Any], name: str) -> NDArray[np.float64]:
-    """The probabilities `values` in float64, (n, classes); (n, 1) is for class 1."""
+    """Convert probabilities to a float64 table (n, classes), and check its rows.
+
+    A single column, (n, 1), has the probabilities of class 1 of two.
+    """
     exact = values.astype(np.float64)
     if exact.shape[1] == 1:
         exact = np.hstack([1 - exact, exact])

@@ -87,7 +87,8 @@ ROWS = (
 ECE = "expected_calibration_error"
 # The number of logits up to which one thread is as fast as several threads.
 SMALL = 100_000
-# The top-5 accuracy counts this many classes. With no more classes in all, it is 1.
+# The top-5 accuracy counts this many classes. If there are no more classes than this,
+# it is always 1.
 TOP = 5
 
 
@@ -231,7 +232,7 @@ class CalibrationReport:
         ]
 
     def _cell(self, arm: str, key: str, scale: int) -> tuple[str, str]:
-        """The value and the interval of a metric as text; "" if there is none."""
+        """Write the value and the interval of a metric; "" if it has no interval."""
         metrics = self.data["metrics"][arm]
         decimals = 2 if scale == 100 else 4
         value, *bounds = (
@@ -361,7 +362,7 @@ def _check_validation(validation: Any, fit_on: str) -> None:
 
 
 def _check_fitted_classes(fitted: Tensor, reported: Tensor, fit_on: str) -> None:
-    """Refuse to fit on labels of a single class, and say which labels these are."""
+    """Refuse to fit on labels of a single class, with an error that names the rows."""
     low, high = torch.aminmax(fitted)
     if bool(low != high):
         return
@@ -394,7 +395,7 @@ def calibrate_files(
     """Call `calibrate` with arrays read from files, and write the report.
 
     Args:
-        logits: File of the logits; see `arrays.read_rows` for the formats.
+        logits: File of the logits; the module `files` lists the formats.
         labels: File of the labels, if they are not in the file of the logits.
         validation: File of logits and labels to fit the temperature on.
         validation_labels: File of the validation labels, if they are separate.
@@ -460,7 +461,7 @@ def _shown_name(path: Path) -> str:
 
 
 def _check_places(output: Path, html: Path | None, inputs: Sequence[Path]) -> None:
-    """Refuse `output` or `html` if unwritable, and a page that replaces an input."""
+    """Refuse places that cannot be written, and a page that would replace an input."""
     for place, name in ((output, "--output"), (html, "--html")):
         if place is None:
             continue
@@ -486,7 +487,7 @@ def _check_places(output: Path, html: Path | None, inputs: Sequence[Path]) -> No
 def _threads_for(numbers: int) -> Iterator[None]:
     """Use one thread in the block if there are few `numbers`.
 
-    Otherwise starting more threads would cost more time than it saves.
+    For few numbers, starting more threads costs more time than it saves.
     """
     threads = torch.get_num_threads()
     if numbers < SMALL:
@@ -500,7 +501,7 @@ def _threads_for(numbers: int) -> Iterator[None]:
 def _rows(
     arrays: tuple[Any, Any], kind: Kind, ignore_index: int, *, name: str = ""
 ) -> Rows:
-    """The logits and classes of the rows or pixels that have a class, checked."""
+    """Check logits and labels, and return those of rows or pixels that have a class."""
     values, classes = labelled_rows(*arrays, ignore_index, name=name)
     rows = checked_logits(values, classes, kind, name=name)
     check_no_copies(*rows, f"{name}{kind}")
@@ -520,7 +521,7 @@ def _given_rows(
     validation: tuple[Any, Any],
     ignore_index: int,
 ) -> tuple[Rows, Rows]:
-    """Checked rows to fit the temperature on, and rows to report on."""
+    """Check and return the rows to fit the temperature on, and those to report on."""
     reported = _rows((logits, labels), kind, ignore_index)
     fitted = _rows(validation, kind, ignore_index, name="validation ")
     values = reported[0]
@@ -543,7 +544,13 @@ def _given_rows(
 def _halves(
     logits: Any, labels: Any, kind: Kind, ignore_index: int, seed: int
 ) -> tuple[Rows, Rows]:
-    """A random half to fit the temperature on, and the other half to report on."""
+    """Check the rows, and split them into two random halves.
+
+    Images are not split: all pixels of an image are in the same half.
+
+    Returns:
+        The half to fit the temperature on, and the half to report on.
+    """
     generator = generator_for(seed, "calibrate", "half")
     images = as_numpy(logits)
     if images.ndim > 2:

@@ -1,4 +1,4 @@
-"""Columns of users' tables that are not scores, by their names, types and values.
+"""Recognise columns of users' tables that are not scores, by name, type and values.
 
 A score is the logit or probability of a class, or a dimension of an embedding.
 """
@@ -12,23 +12,25 @@ from numpy.typing import NDArray
 
 from softmax_temperature.metrics.probability_check import FEW_ROWS
 
-# Names of columns of whole numbers that tell rows apart, divide them or hold their
-# labels. A class may have such a name, too ("id" is the code of Indonesian). Its column
-# holds fractions and is then accepted.
+# Names of columns whose whole numbers identify the rows, divide them into parts or
+# label them. A class may have such a name, too ("id" is the code of Indonesian), so a
+# column that holds fractions is accepted.
 KEY = re.compile(
     r"(?:.*_)?(?:id|ids|idx|index|fold|split)|uid|uuid|guid|key|indices|rows?"
     r"|row_?num(?:ber)?|folds|splits|partition|subset|batch|epoch|step|seed"
     r"|gt|(?:ground_)?truth|gold|actual|true_class|y_test|(?:is_)?correct"
     r"|unnamed:_?\d+|(?:__index_)?level_\d+(?:__)?"
 )
-# Names as in `imageId`. Lower-case words such as `squid` are no such names.
+# Names that end in "Id" or "ID" after a lower-case letter, such as `imageId`, but not
+# lower-case words such as `squid`.
 CAMEL_KEY = re.compile(r".*[a-z]I[Dd]s?")
 # Names of columns that sum up a row's prediction.
 SUMMARY = re.compile(
     r"confidences?|confs?|max_(?:probs?|probability|logit)|msp|entropy|margin|nll"
     r"|sample_weights?|pred(?:icted)?_(?:label|class)|top_?1"
 )
-# Names of a binary classifier's only column. Beside other columns, they are summaries.
+# Names of a binary classifier's only column. If there are other columns, a column with
+# such a name sums up the prediction.
 SINGLE_SCORE = re.compile(
     r"scores?|logit|prob(?:s|a|ability)?|y_(?:score|prob|proba|pred|hat)|yhat"
     r"|pred(?:s|ictions?|icted)?"
@@ -49,15 +51,15 @@ def foreign_columns(
 ) -> list[str]:
     """Names of the columns that are not scores.
 
-    They are recognised by their names; by an integer type beside columns of fractions;
-    or because they count the rows.
+    Such a column is recognised by its name, by an integer type if other columns hold
+    fractions, or by values that count the rows.
 
     Args:
         names: The columns' names.
         types: The columns' types, of pandas, polars or Arrow.
         values: The table's numbers, shape (n, columns).
-        classes: Whether the columns belong to classes. A dimension of an embedding may
-            hold whole numbers beside fractions.
+        classes: Whether the columns belong to classes. If not, they are dimensions of
+            an embedding, of which some may hold whole numbers and others fractions.
     """
     integers = [INTEGER.fullmatch(str(kind).lower()) is not None for kind in types]
     mixed = classes and len(values) >= FEW_ROWS and any(integers)
@@ -90,7 +92,10 @@ def text_columns(names: Sequence[str], types: Sequence[Any]) -> list[str]:
 
 
 def column_types(frame: Any) -> list[Any]:
-    """The types of a data frame's columns; see `arrays.column_names`."""
+    """The types of a data frame's columns.
+
+    `arrays.column_names` says which data frames are supported.
+    """
     types = getattr(frame, "dtypes", None)
     return list(frame.schema.types if types is None else types)
 
@@ -100,11 +105,11 @@ def _joined(name: str) -> str:
 
 
 def _is_summary(name: str, *, alone: bool) -> bool:
-    """Whether `name` is the name of a summary.
+    """Whether a column's name says that the column sums up each row's prediction.
 
     Args:
         name: The column's name.
-        alone: Whether it is the only column.
+        alone: Whether the column is the only one.
     """
     joined = _joined(name)
     if SUMMARY.fullmatch(joined):

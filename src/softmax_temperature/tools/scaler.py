@@ -50,7 +50,7 @@ from softmax_temperature.tools.label_maps import IGNORE_INDEX, labelled_rows
 from softmax_temperature.tools.tables import numbered_key
 
 # scikit-learn would refuse masked classes, whose logits are infinite, so its check of
-# values is off; `_check_values` checks them instead.
+# values is off. `_check_values` checks the values instead.
 ARRAYS: dict[str, Any] = {
     "dtype": [np.float64, np.float32],
     "allow_nd": True,
@@ -70,7 +70,7 @@ class TemperatureScaler(
     The estimator is both a classifier and a transformer of logits: it can end a
     pipeline whose other steps return logits. Results are arrays if the logits are an
     array; for a tensor they are tensors on its device. Logits have shape (n, classes),
-    or (n, classes, height, width) where every pixel has a label. A masked class has the
+    or (n, classes, height, width) if every pixel has a label. A masked class has the
     logit -inf.
 
     Args:
@@ -82,7 +82,7 @@ class TemperatureScaler(
     Attributes:
         temperature_: The temperature, by which logits are divided.
         at_bound_: Whether no temperature fits, because the logits separate the labels
-            or carry no information about them. `temperature_` is then 1, and `fit`
+            or carry no information about them. If so, `temperature_` is 1, and `fit`
             warns.
         classes_: The label of each column of logits.
 
@@ -173,7 +173,7 @@ class TemperatureScaler(
         return columns if isinstance(X, Tensor) else self.classes_[columns.numpy()]
 
     def wrap(self, network: nn.Module) -> "TemperatureScaled":
-        """A network that divides the logits of `network` by the temperature.
+        """Create a network that divides the logits of `network` by the temperature.
 
         The temperature is part of the new network's `state_dict`.
 
@@ -192,9 +192,10 @@ class TemperatureScaler(
         )
 
     def _validated(self, logits: Any, labels: Any) -> tuple[Any, Any]:
-        """`logits` and `labels` as arrays, after scikit-learn's checks and ours.
+        """Apply scikit-learn's checks and ours; return logits and labels as arrays.
 
-        Ours come first where scikit-learn's errors name neither the row nor a remedy.
+        Our checks come first where scikit-learn's errors name neither the row nor a
+        remedy.
         """
         logits = _as_array(logits)
         labels = _as_array(labels)
@@ -214,7 +215,10 @@ class TemperatureScaler(
         return logits, labels
 
     def _checked(self, logits: Any) -> Any:
-        """The logits to scale; refused if malformed, or unlike those in `fit`."""
+        """Check the logits to scale, and return them.
+
+        They must have as many columns as the logits in `fit`.
+        """
         check_is_fitted(self)
         _check_scores(logits)
         _check_two_dimensions(logits)
@@ -227,7 +231,7 @@ class TemperatureScaler(
                 "Give logits with the classes of those in fit.",
             )
         _check_values(logits)
-        # The product is a copy, because torch warns about read-only arrays.
+        # Multiply by 1 to make a copy, because torch warns about read-only arrays.
         rows = torch.as_tensor(logits * 1).movedim(1, -1).flatten(0, -2)
         check_not_probs(rows, name="X")
         return logits
@@ -259,7 +263,7 @@ def _check_scores(values: Any) -> None:
 
 
 def _check_real(values: Any, name: str) -> None:
-    """Refuse masked entries, which scikit-learn would read, and complex numbers.
+    """Refuse complex numbers, and masked entries, which scikit-learn would not notice.
 
     scikit-learn's own error for complex numbers prints all of them.
     """
@@ -278,7 +282,7 @@ def _check_real(values: Any, name: str) -> None:
 def _check_two_dimensions(values: Any) -> None:
     """Refuse a tensor or an array without columns.
 
-    scikit-learn's own error prints the array.
+    scikit-learn's own error prints the whole array.
     """
     if getattr(values, "ndim", 2) < 2:
         # scikit-learn's estimator checks look for "Reshape your data".
@@ -289,7 +293,7 @@ def _check_two_dimensions(values: Any) -> None:
 
 
 def _as_array(values: Any) -> Any:
-    """A list or tuple as an array; other values as they are."""
+    """Convert a list or tuple to an array; return any other value unchanged."""
     return as_numpy(values) if isinstance(values, list | tuple) else values
 
 
@@ -305,7 +309,7 @@ def _check_lengths(logits: Any, labels: Any) -> None:
 
 
 def _check_classes_known(labels: Any) -> None:
-    """Refuse labels with NaN; scikit-learn's error does not say where."""
+    """Refuse labels with NaN; scikit-learn's own error does not name the row."""
     if getattr(getattr(labels, "dtype", None), "kind", "") != "f":
         return
     wrong = np.flatnonzero(np.isnan(np.asarray(labels)))
@@ -318,7 +322,7 @@ def _check_classes_known(labels: Any) -> None:
 
 def _check_values(logits: Any) -> None:
     """Refuse logits with NaN or inf, or with a row in which every class is masked."""
-    # The product is a copy, because torch warns about read-only arrays.
+    # Multiply by 1 to make a copy, because torch warns about read-only arrays.
     table = torch.as_tensor(logits * 1)
     largest = table.amax(1)
     if all_finite(largest):
@@ -387,7 +391,7 @@ def _check_sorted_names(
     classes: NDArray[Any],
     categories: Sequence[Any],
 ) -> None:
-    """Refuse labels that are names whose sorted order is not that of the columns.
+    """Refuse names as labels if the columns seem to be in another order than sorted.
 
     Users may have ordered the columns by the numbers in the names ("2" before "10"), or
     by the categories of a pandas series.
@@ -483,7 +487,10 @@ class TemperatureScaled(nn.Module):
             )
 
     def _check_temperature(self) -> None:
-        """Refuse a temperature that does not fit its dtype, such as half precision."""
+        """Refuse a temperature that is too large or too small for its dtype.
+
+        The dtype changes if the network is converted, for instance to half precision.
+        """
         limits = torch.finfo(self.temperature.dtype)
         if not limits.tiny <= self.temperature.item() <= limits.max:
             raise ArgumentError(
@@ -493,11 +500,11 @@ class TemperatureScaled(nn.Module):
             )
 
     def _rows(self, logits: Tensor) -> Tensor:
-        """The logits with one row per sample, or per pixel or token."""
+        """Reshape the logits to one row per sample, pixel or token."""
         if logits.ndim >= 2:
             return logits.movedim(1, -1).flatten(0, -2)
-        # Without a dimension of classes, a binary classifier gives a logit per sample.
-        # A network of several classes gives the logits of one sample.
+        # One-dimensional logits of a binary classifier are one logit per sample. Those
+        # of a network with several classes are the logits of one sample.
         is_sample = self._classes not in (None, 1)
         return logits.reshape((1, -1) if is_sample else (-1, 1))
 
@@ -505,7 +512,8 @@ class TemperatureScaled(nn.Module):
         """Refuse a network that returns probabilities, on its first calls."""
         if torch.compiler.is_compiling():
             return
-        # Stop checking after some rows, because each check waits for a GPU.
+        # Stop checking after some rows, because each check makes the CPU wait for a
+        # GPU.
         if not self._is_judged:
             self._check_temperature()
             rows = with_earlier(self._rows(logits), self._first_rows)

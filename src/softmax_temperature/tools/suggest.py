@@ -55,27 +55,27 @@ ON_LINE = 1e-6
 class Suggestion:
     """The suggested inverse temperature, and the accuracy that it is expected to lose.
 
-    A loss is the accuracy of the best inverse temperature minus the accuracy of the
-    suggested one, in percentage points.
+    A loss is the accuracy at the best inverse temperature minus the accuracy at the
+    value of a rule, in percentage points.
 
     Attributes:
         inverse_temperature: The suggested value, which multiplies the cosines.
         rule: The rule used: "search" after a search, else "heuristic" or "best
             constant", whichever loses less in the study.
-        expected_loss: Mean loss over the pairs of the study that are on the same side
-            of the range as the given embeddings: inside or outside. Each pair's data
-            set is left out of the fit and of the range.
+        expected_loss: Mean loss of the suggested rule over the study's pairs that, like
+            the given embeddings, lie inside or outside the range. Each pair's data set
+            is left out of the fit and of the range.
         inside: Whether all statistics lie in the range of the study; if not, the
             heuristic is not used.
         outside: Names of the statistics outside that range.
         rules: Inverse temperature by rule.
         lost: Mean, 90th percentile and worst loss over the same pairs, by rule.
         statistics: The 23 statistics of the paper.
-        study: Number of pairs and data sets in the study, and of the pairs that the
-            losses are of, as text.
+        study: A text with the numbers of pairs and of data sets in the study, and the
+            number of pairs behind the losses.
         search: Results of the search: `plateau`, `best_accuracy` and `standard_error`
             (fractions), `test_rows`, `epochs`, and `lost`, the loss by rule on the
-            user's data. None without a search.
+            user's data. None if there was no search.
     """
 
     inverse_temperature: float
@@ -139,9 +139,10 @@ def suggest_temperature(
 ) -> Suggestion:
     """Suggest the inverse temperature of a cosine classifier for given embeddings.
 
-    The heuristic predicts it from statistics of the embeddings. If they lie outside the
-    range of the study that the heuristic was fitted on, the suggestion is the best
-    constant of that study.
+    The heuristic predicts the value from statistics of the embeddings. If a statistic
+    lies outside the range of the study that the heuristic was fitted on, the suggestion
+    is the best constant of that study. The constant is also suggested if it loses less
+    accuracy in the study than the heuristic.
 
     Args:
         embeddings: Shape (n, dim), a tensor or an array.
@@ -150,8 +151,8 @@ def suggest_temperature(
         seed: Seed of the random rows used for expensive statistics.
 
     Raises:
-        ValueError: If an array is malformed, holds fewer than two classes, no class has
-            two rows, or all embeddings have one direction or its opposite.
+        ValueError: If an array is malformed, there are fewer than two classes, no class
+            has two rows, or all embeddings point in one direction or its opposite.
         TypeError: If `heuristic` is not a RidgeHeuristic.
 
     Examples:
@@ -200,7 +201,7 @@ def _losses(
 ) -> tuple[dict[str, tuple[float, float, float]], str]:
     """Losses by rule on the pairs inside or outside the range, and the study as text.
 
-    A heuristic without losses by range gives those of all pairs.
+    If the heuristic does not separate these pairs, the losses are those on all pairs.
     """
     datasets = len(heuristic.datasets)
     study = f"{heuristic.n_pairs} pairs of a backbone and one of {datasets} data sets"
@@ -216,7 +217,7 @@ def _losses(
 def checked_rows(
     embeddings: Any, labels: Any, classes: torch.Tensor | None = None, name: str = ""
 ) -> Rows:
-    """Checked embeddings, (n, dim), float32, and labels, (n,), as class indices.
+    """Check embeddings and labels, and return them as tensors.
 
     Args:
         embeddings: Numbers of shape (n, dim).
@@ -224,6 +225,9 @@ def checked_rows(
         classes: Sorted labels that class indices refer to; by default all labels in
             `labels`.
         name: Prefix of the arguments' names in messages.
+
+    Returns:
+        Embeddings (n, dim), float32, and class indices (n,).
 
     Raises:
         ValueError: If an array is malformed, or a label is not in `classes`.
@@ -236,7 +240,7 @@ def checked_rows(
             f"got {raw.dtype} {raw.shape}",
             "Give one row of numbers per sample.",
         )
-    # An overflow gives infinity.
+    # Numbers that are too large for float32 become infinite, and are refused below.
     with np.errstate(over="ignore"):
         values = torch.from_numpy(raw.astype(np.float32))
     largest = float(np.abs(raw).max(initial=0))
@@ -277,7 +281,7 @@ def checked_rows(
 
 
 def _class_numbers(labels: NDArray[Any], rows: int, name: str) -> torch.Tensor:
-    """`class_numbers` without scores: embeddings do not have a column per class."""
+    """Call `class_numbers` for labels of embeddings, which have no column per class."""
     shape = labels.shape if labels.ndim == 2 else (rows,)
     return class_numbers(labels, shape, name)
 
@@ -285,8 +289,8 @@ def _class_numbers(labels: NDArray[Any], rows: int, name: str) -> torch.Tensor:
 def _check_directions(embeddings: torch.Tensor) -> None:
     """Refuse embeddings on one line, such as constant rows or single numbers.
 
-    Such embeddings have cosines of 1 and -1, which no inverse temperature turns into a
-    classifier.
+    The cosines of such embeddings are 1 or -1, and no inverse temperature makes a
+    classifier of them.
     """
     units = normalise(embeddings)
     first = units[0]
@@ -300,7 +304,10 @@ def _check_directions(embeddings: torch.Tensor) -> None:
 
 
 def checked_parts(train: Arrays, test: Arrays | None) -> tuple[Rows, Rows | None]:
-    """Checked training rows and, if given, test rows of the same classes."""
+    """Check the training rows and, if given, the test rows, and return them.
+
+    The test rows may only have classes that the training rows have.
+    """
     train_rows = checked_rows(train["embeddings"], train["labels"])
     if test is None:
         return train_rows, None

@@ -3,9 +3,9 @@
 Columns are chosen by name, never because they are numeric. The column of labels has one
 of the names in `LABEL_NAMES`. The columns of classes (or dimensions) are named by plain
 numbers, `0`, `1`, ..., or by a common prefix and a number, `logit_0`, `logit_1`, ...
-Numbers count from 0 or 1 without a gap, and give the order. A binary classifier has one
-column, with one of `SINGLE_NAMES`. Any other column is refused by name, unless
-`--columns` lists the columns to use.
+The numbers count from 0 or 1 without a gap, and give the order. A binary classifier has
+one column, with one of `SINGLE_NAMES`. Unless `--columns` lists the columns to use, a
+table with any other column is refused, and the error names that column.
 """
 
 from __future__ import annotations
@@ -67,13 +67,13 @@ def arrays_of(
     required: Sequence[str],
     columns: Sequence[str] = (),
 ) -> dict[str, NDArray[Any]]:
-    """The required arrays of `table`, by name.
+    """Take the required arrays from `table`, by name.
 
     Args:
         table: The user's table.
         matrix: Name of the matrix: "logits", "probs" or "embeddings".
         where: Name of the file in messages.
-        required: The arrays to read, the matrix, "labels", or both.
+        required: The arrays to take: the matrix, "labels", or both.
         columns: Names and patterns of the classes' columns.
 
     Raises:
@@ -113,9 +113,9 @@ def arrays_of(
 def _labels_alone(
     table: pd.DataFrame, names: Sequence[str], where: str
 ) -> NDArray[Any]:
-    """The labels in a table that has no label column.
+    """Take the labels from a table that has no label column.
 
-    They are its only column, or its numbered one-hot columns.
+    The labels are the table's only column, or its numbered one-hot columns.
     """
     if len(names) == 1 and names[0] == "0":
         return _label_column(table, names[0], where)
@@ -145,7 +145,10 @@ def _label_column(table: pd.DataFrame, name: str, where: str) -> NDArray[Any]:
 def _chosen(
     table: pd.DataFrame, others: Sequence[str], columns: Sequence[str], where: str
 ) -> list[str]:
-    """The columns that `--columns` names, each pattern in the order of its numbers."""
+    """Choose the columns that `--columns` names.
+
+    Columns that match the same pattern are in the order of their numbers.
+    """
     chosen: list[str] = []
     for pattern in columns:
         matches = [name for name in others if fnmatchcase(name, pattern)]
@@ -170,7 +173,10 @@ def _chosen(
 def _refuse_foreign(
     table: pd.DataFrame, chosen: Sequence[str], columns: Sequence[str], where: str
 ) -> None:
-    """Refuse columns that only a pattern chose, and that do not look like classes."""
+    """Refuse columns that do not look like classes, unless `--columns` names them.
+
+    A column that only matches a pattern is not named.
+    """
     numeric = [name for name in chosen if table[name].dtype.kind in "iufb"]
     if set(numeric) <= set(columns):
         return
@@ -233,7 +239,7 @@ def _numbered(
 
 
 def _single(name: str, matrix: str, where: str) -> list[str]:
-    """A list of `name`, a binary classifier's only column; a bad name is refused."""
+    """Check the name of a binary classifier's only column, and return it in a list."""
     if name != "0" and name.lower() not in SINGLE_NAMES[matrix]:
         raise InputError(
             f"has one column, {name[:40]!r}, whose name does not show that it holds "
