@@ -113,7 +113,9 @@ def overconfident_logits(samples: int, classes: int) -> tuple[Tensor, Tensor]:
 def ours(logits: Tensor, labels: Tensor, resamples: int) -> Answer:
     """Intervals of every metric and the temperature, from this library."""
     report = calibration_report(logits, labels, bins=BINS, bootstrap=resamples)
-    fit = fit_temperature(logits, labels, criterion="ece", bins=BINS)
+    fit = fit_temperature(
+        logits, labels, criterion="ece", bins=BINS, grid=TEMPERATURE_GRID
+    )
     return report["intervals"], fit.temperature
 
 

@@ -1,5 +1,6 @@
 import gc
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -85,6 +86,7 @@ def test_a_fit_never_raises_the_likelihood_loss_nor_changes_a_prediction(
     assert torch.equal(after.argmax(dim=1), logits.argmax(dim=1))
 
 
+@pytest.mark.parametrize("criterion", ["nll", "ece"])
 @given(
     st.integers(0, 10_000),
     st.integers(2, 40),
@@ -92,36 +94,66 @@ def test_a_fit_never_raises_the_likelihood_loss_nor_changes_a_prediction(
     st.floats(-9, 9),
 )
 def test_c_times_the_logits_have_c_times_the_temperature(
-    seed: int, samples: int, classes: int, exponent: float
+    criterion: str, seed: int, samples: int, classes: int, exponent: float
 ) -> None:
     logits, labels = drawn(samples, classes, seed=seed)
     assume(len(labels.unique()) > 1)
-    fit = fit_temperature(logits, labels)
-    scaled = fit_temperature(10**exponent * logits, labels)
+    fit = fit_temperature(logits, labels, criterion=criterion)
+    scaled = fit_temperature(10**exponent * logits, labels, criterion=criterion)
     assert (scaled.at_bound, scaled.separable) == (fit.at_bound, fit.separable)
     if not fit.at_bound:
         expected = 10**exponent * fit.temperature
         assert scaled.temperature == pytest.approx(expected, rel=1e-6)
-        assert scaled.value == pytest.approx(fit.value, rel=1e-9)
+        tolerance = 1e-9 if criterion == "nll" else 1e-6
+        assert scaled.value == pytest.approx(fit.value, rel=tolerance, abs=tolerance)
 
 
 @pytest.mark.parametrize("scale", [1e-9, 1e-3, 1.0, 1e3, 1e9])
 def test_data_without_an_optimum_are_recognised_at_every_scale(scale: float) -> None:
     labels = torch.arange(30) % 3
     separable = scale * torch.eye(3)[labels]
-    for logits, is_separable, value in (
-        (separable, True, 0.0),
+    for logits, is_separable, value, error in (
+        (separable, True, 0.0, 0.0),
         # If the logits contradict the labels, or are constant, the best fit makes all
         # classes equally likely.
-        (-separable, False, math.log(3)),
-        (torch.full((30, 3), scale), False, math.log(3)),
+        (-separable, False, math.log(3), 1 / 3),
+        (torch.full((30, 3), scale), False, math.log(3), 0.0),
     ):
-        fit = fit_temperature(logits, labels)
-        assert (fit.at_bound, fit.separable) == (True, is_separable)
-        # The fit ends near the bound, where margins are `scale` divided by the
-        # temperature.
-        near = 1e-3 + (0 if is_separable else scale / fit.temperature)
-        assert fit.value == pytest.approx(value, abs=near)
+        for criterion, best in (("nll", value), ("ece", error)):
+            fit = fit_temperature(logits, labels, criterion=criterion)
+            assert (fit.at_bound, fit.separable) == (True, is_separable)
+            # The fit ends near the bound, where margins are `scale` divided by the
+            # temperature.
+            near = 1e-3 + (0 if is_separable else scale / fit.temperature)
+            assert fit.value == pytest.approx(best, abs=near)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 0.02, 1.0, 30.0, 1e6])
+@pytest.mark.parametrize("criterion", ["nll", "ece"])
+def test_the_estimator_scales_with_the_logits_and_says_nothing(
+    criterion: str, scale: float
+) -> None:
+    # Warnings are errors, so the estimator also does not doubt these logits.
+    logits, labels = drawn(2000, temperature=2.0)
+    scaler = TemperatureScaler(criterion=criterion).fit(scale * logits, labels)
+    assert not scaler.at_bound_
+    assert scaler.temperature_ == pytest.approx(2.0 * scale, rel=0.15)
+
+
+def test_the_temperature_by_calibration_error_is_near_that_of_equal_confidence() -> (
+    None
+):
+    logits, labels = drawn(1000)
+    best = fit_temperature(logits, labels, criterion="ece")
+    correct = (logits.argmax(dim=1) == labels).double().mean()
+    confidence = torch.softmax(logits / best.temperature, dim=1).amax(dim=1).mean()
+    # The calibration error is at least this distance.
+    assert abs(confidence - correct) <= best.value
+    for temperature in torch.logspace(-2, 2, 200).tolist():
+        probs = torch.softmax(logits / temperature, dim=1)
+        error = metrics.expected_calibration_error(probs, labels).item()
+        # The grid has steps of 3.3 %, in which the error changes little.
+        assert best.value <= error + 0.005
 
 
 @pytest.mark.parametrize("scale", [1e-9, 1.0, 1e9])
@@ -192,7 +224,9 @@ def test_calibration_error_is_searched_on_the_grid_of_the_paper() -> None:
             ).item()
             for t in TEMPERATURE_GRID
         ]
-        fit = fit_temperature(logits, labels, criterion="ece", bins=bins)
+        fit = fit_temperature(
+            logits, labels, criterion="ece", bins=bins, grid=TEMPERATURE_GRID
+        )
         assert fit.temperature == TEMPERATURE_GRID[int(np.argmin(slow))]
         assert fit.value == pytest.approx(min(slow), abs=1e-12)
         assert not fit.at_bound
@@ -202,9 +236,10 @@ def test_the_first_of_equal_minima_is_kept_and_ends_of_the_grid_are_flagged() ->
     labels = torch.arange(30) % 3
     # At temperatures 0.1 and 0.2 every confidence is exactly 1 and every prediction
     # right, so both have an ECE of 0.
-    fit = fit_temperature(40 * torch.eye(3)[labels], labels, criterion="ece")
+    settings: dict[str, Any] = {"criterion": "ece", "grid": TEMPERATURE_GRID}
+    fit = fit_temperature(40 * torch.eye(3)[labels], labels, **settings)
     assert fit == scaling.TemperatureFit(0.1, 0.0, at_bound=True)
-    wrong = fit_temperature(-40 * torch.eye(3)[labels], labels, criterion="ece")
+    wrong = fit_temperature(-40 * torch.eye(3)[labels], labels, **settings)
     assert (wrong.temperature, wrong.at_bound) == (10.0, True)
 
 
@@ -223,6 +258,9 @@ def test_bad_input_is_refused_by_name() -> None:
             {"criterion": "ece", "bins": 0},
             "bins must be an integer of at least 1, got 0",
         ),
+        (logits, labels, {"grid": []}, "grid must hold increasing temperatures, got"),
+        (logits, labels, {"grid": [2.0, 1.0]}, r"increasing .* got \[2.0, 1.0\]"),
+        (logits, labels, {"grid": [0.0, 1.0]}, "grid must be finite and positive"),
         (logits, labels + 5, {}, r"labels must be in \[0, 5\), got"),
         (
             logits.masked_fill(logits < math.inf, -math.inf),

@@ -1,8 +1,11 @@
 """Temperature scaling of logits (focal paper, section 5)."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from statistics import NormalDist
+from typing import Any
 
 import torch
 from scipy.optimize import brentq
@@ -30,8 +33,12 @@ LARGEST_RATIO = 1e8
 # Smallest accepted margin: the inverse of a smaller margin, times the bracket, would
 # exceed float64.
 SMALLEST_MARGIN = 1e-300
-# The grid 0.1, 0.2, ..., 10.0 of the focal paper, section 5.
+# The grid 0.1, 0.2, ..., 10.0 of the focal paper, section 5. It suits logits of the
+# scale of the paper's only.
 TEMPERATURE_GRID = tuple(tenths / 10 for tenths in range(1, 101))
+# By default, the search by calibration error tries these multiples of the temperature
+# at which the mean confidence equals the accuracy: a fifth to 5, in steps of 3.3 %.
+RELATIVE_GRID = tuple(5 ** (step / 50) for step in range(-50, 51))
 # Tolerance on log T; `fit_temperature` promises 1e-6.
 LOG_TOLERANCE = 1e-8
 
@@ -45,11 +52,11 @@ class TemperatureFit:
         value: The criterion at this temperature on the fitted data: nats for "nll", a
             fraction for "ece".
         at_bound: Whether the search ended at one of its bounds, so that the temperature
-            is not an optimum.
-        separable: Whether the search ended at the lower bound because every label has
-            the largest logit of its row, so that the likelihood increases as the
-            temperature falls. For "nll", if `at_bound` is true and `separable` is
-            false, equal probabilities are most likely.
+            is not an optimum. Unless a grid is given, the data then have none.
+        separable: Whether the search ended at the lower bound because the logits
+            separate the labels: the lower the temperature, the better. If `at_bound`
+            is true and `separable` is false, equal probabilities are best, unless a
+            grid is given.
     """
 
     temperature: float
@@ -59,19 +66,32 @@ class TemperatureFit:
 
 
 def fit_temperature(
-    logits: Tensor, labels: Tensor, *, criterion: str = "nll", bins: int = 15
+    logits: Tensor,
+    labels: Tensor,
+    *,
+    criterion: str = "nll",
+    bins: int = 15,
+    grid: Sequence[float] | None = None,
 ) -> TemperatureFit:
     """Find the temperature that minimises a criterion on held-out logits.
 
-    Focal paper, section 5. "nll" finds the root of the slope of the negative
-    log-likelihood, which is convex in 1 / T. The root is accurate to 1e-6 on log T at
-    any scale of the logits: multiplying all logits by c multiplies the temperature by
-    c. There is no root if the logits separate the labels (every label has the largest
-    logit of its row) or carry no information about them (equal probabilities are most
-    likely). Both cases are detected, and the result is then a bound: 1e-4 or 1e4 for
-    logits of ordinary scale, times a power of 1e8 for much larger or smaller ones.
-    "ece" tries the paper's grid 0.1, 0.2, ..., 10.0 and takes the first minimum of the
-    expected calibration error.
+    Focal paper, section 5. By either criterion, multiplying all logits by c multiplies
+    the temperature by c.
+
+    "nll" finds the root of the slope of the negative log-likelihood, which is convex in
+    1 / T. The root is accurate to 1e-6 on log T. There is no root if the logits
+    separate the labels (every label has the largest logit of its row) or carry no
+    information about them (equal probabilities are most likely). Both cases are
+    detected, and the result is then a bound: 1e-4 or 1e4 for logits of ordinary scale,
+    times a power of 1e8 for much larger or smaller ones.
+
+    "ece" tries a grid and takes the first minimum of the expected calibration error.
+    The default grid goes from a fifth to 5 times the temperature at which the mean
+    confidence equals the accuracy, in 101 geometric steps. There is no such temperature
+    if every prediction is right, or if the predictions are no better than chance; the
+    result is then a bound, as with "nll". The paper's grid, 0.1, 0.2, ..., 10.0, is
+    absolute, and suits logits of ordinary scale only: our reproduction of the paper
+    passes it as `grid=TEMPERATURE_GRID`.
 
     Args:
         logits: Shape (n, classes), any float dtype; cast to float64. A masked class has
@@ -79,21 +99,29 @@ def fit_temperature(
         labels: True classes, shape (n,), integers; none of them masked.
         criterion: "nll" or "ece".
         bins: Number of bins of the calibration error; not used by "nll".
+        grid: Increasing temperatures that "ece" tries instead of the default grid; not
+            used by "nll". `at_bound` then says whether the first or the last is best.
 
     Raises:
         ValueError: If logits or labels are malformed, all labels are of one class,
-            `criterion` is unknown or `bins` is below 1.
+            `criterion` is unknown, `bins` is below 1, or `grid` is not increasing and
+            positive.
     """
     check_logits(logits, masked=True)
     check_labels(labels, logits, masked=True)
     check_not_shifted(labels, logits)
     check_not_probs(logits)
     check_two_classes(labels)
-    return search_temperature(logits, labels, criterion=criterion, bins=bins)
+    return search_temperature(logits, labels, criterion=criterion, bins=bins, grid=grid)
 
 
 def search_temperature(
-    logits: Tensor, labels: Tensor, *, criterion: str = "nll", bins: int = 15
+    logits: Tensor,
+    labels: Tensor,
+    *,
+    criterion: str = "nll",
+    bins: int = 15,
+    grid: Sequence[float] | None = None,
 ) -> TemperatureFit:
     """Do the work of `fit_temperature`, for logits and labels that were checked."""
     bins = check_count(bins, "bins", least=1)
@@ -102,6 +130,8 @@ def search_temperature(
             f"criterion must be 'nll' or 'ece', got {criterion!r}",
             "Use one of the two.",
         )
+    if grid is not None:
+        _check_grid(grid)
     # Replace logits by their margins to the row's largest logit: the exponentials of
     # margins cannot overflow, and the largest in each row is 1. Compute the margins in
     # place, because the table may be large.
@@ -110,7 +140,7 @@ def search_temperature(
     _check_range(margins, logits)
     if criterion == "nll":
         return _fit_likelihood(margins, labels.long())
-    return _fit_calibration_error(margins, labels.long(), bins)
+    return _fit_calibration_error(margins, labels.long(), bins, grid)
 
 
 def temperature_interval(
@@ -213,24 +243,32 @@ def _fit_likelihood(margins: Tensor, labels: Tensor) -> TemperatureFit:
     # Use the mean margin of the labels instead of the largest margin, because a logit
     # of -1e9 may mask a class.
     scale = -label_margin or largest
-    step = round(math.log(scale, BRACKET_STEP)) if scale > 0 else 0
+    step = _step(scale)
     separable = label_margin == 0 and largest > 0
     if separable:
         return fitted(_bracket(step)[0], at_bound=True, separable=True)
-    # Pass the margins as arguments instead of in a closure: brentq leaves a reference
-    # cycle that would keep a closure's variables in memory.
     sample = (margins, label_margin)
     if scale == 0 or _slope(math.log(LARGEST_RATIO * scale), *sample) >= 0:
         return fitted(_bracket(step)[1], at_bound=True)
-    while _slope(math.log(_bracket(step)[1]), *sample) >= 0:
+    return fitted(_root(_slope, step, *sample), at_bound=False)
+
+
+def _root(function: Callable[..., float], step: int, *arguments: Any) -> float:
+    """The temperature at which `function` of its logarithm falls through zero.
+
+    The search starts in the bracket number `step`. The `arguments` of the function are
+    not in a closure: brentq leaves a reference cycle that would keep a closure's
+    variables in memory.
+    """
+    while function(math.log(_bracket(step)[1]), *arguments) >= 0:
         step += 1
-    while _slope(math.log(_bracket(step)[0]), *sample) <= 0:
+    while function(math.log(_bracket(step)[0]), *arguments) <= 0:
         step -= 1
     low, high = _bracket(step)
-    root = brentq(
-        _slope, math.log(low), math.log(high), args=sample, xtol=LOG_TOLERANCE
+    root: float = brentq(
+        function, math.log(low), math.log(high), args=arguments, xtol=LOG_TOLERANCE
     )
-    return fitted(math.exp(root), at_bound=False)
+    return math.exp(root)
 
 
 def _slope(log_temperature: float, margins: Tensor, label_margin: float) -> float:
@@ -270,6 +308,22 @@ def _check_range(margins: Tensor, logits: Tensor) -> None:
         )
 
 
+def _check_grid(grid: Sequence[float]) -> None:
+    """Refuse a grid that is empty or not increasing, finite and positive."""
+    for temperature in grid:
+        check_positive(temperature, "grid")
+    if not len(grid) or any(low >= high for low, high in pairwise(grid)):
+        raise ArgumentError(
+            f"grid must hold increasing temperatures, got {list(grid[:5])}",
+            "Sort the temperatures, and give each of them once.",
+        )
+
+
+def _step(scale: float) -> int:
+    """The number of the bracket in which logits of the scale `scale` are searched."""
+    return round(math.log(scale, BRACKET_STEP)) if scale > 0 else 0
+
+
 def _bracket(step: int) -> tuple[float, float]:
     """Return both ends of bracket number `step`; neighbouring brackets share an end."""
     low, high = TEMPERATURE_BOUNDS
@@ -305,36 +359,100 @@ def _mean_log_sum(margins: Tensor, inverse_temperature: float) -> float:
 
 
 def _fit_calibration_error(
-    margins: Tensor, labels: Tensor, bins: int
+    margins: Tensor, labels: Tensor, bins: int, grid: Sequence[float] | None
 ) -> TemperatureFit:
     # Take the prediction from the undivided logits, because division can round two
     # logits to the same value.
     correct = (margins.argmax(dim=1) == labels).double()
-    # The margin of the prediction is 0, so its probability is one over the softmax's
-    # denominator. All pieces and temperatures share these two tensors, because small
-    # tensors allocated between large temporaries would keep the allocator from reusing
-    # memory.
-    denominators = margins.new_empty(len(margins))
-    scratch = torch.empty_like(_pieces(margins)[0])
+    confidences = _Confidences(margins)
 
     def error(temperature: float) -> Tensor:
-        for piece, sums in zip(
-            _pieces(margins), _pieces(denominators, margins), strict=True
-        ):
-            scaled = torch.div(piece, temperature, out=scratch[: len(piece)])
-            torch.sum(scaled.exp_(), dim=1, out=sums)
-        confidences = 1 / denominators
-        index = equal_width_bins(confidences, bins)
-        gaps = binned_sums(index, correct - confidences, bins)
+        of_rows = confidences.at(temperature)
+        index = equal_width_bins(of_rows, bins)
+        gaps = binned_sums(index, correct - of_rows, bins)
         return gaps.abs().sum() / len(correct)
 
-    errors = torch.stack([error(temperature) for temperature in TEMPERATURE_GRID])
+    ends: set[int] = set()
+    if grid is None:
+        label_margin = margins.gather(1, labels[:, None]).squeeze(1).mean().item()
+        scale = -label_margin or _largest_margin(margins)
+        center = _center(confidences, correct.mean().item(), scale)
+        if center.at_bound:
+            return replace(center, value=error(center.temperature).item())
+        grid = [center.temperature * multiple for multiple in RELATIVE_GRID]
+    else:
+        ends = {0, len(grid) - 1}
+    errors = torch.stack([error(temperature) for temperature in grid])
     best = int(errors.argmin())
     return TemperatureFit(
-        temperature=TEMPERATURE_GRID[best],
-        value=errors[best].item(),
-        at_bound=best in {0, len(TEMPERATURE_GRID) - 1},
+        temperature=grid[best], value=errors[best].item(), at_bound=best in ends
     )
+
+
+class _Confidences:
+    """The confidences of logits at one temperature after another.
+
+    All temperatures and pieces of rows share the two tensors that are stored here,
+    because small tensors allocated between large temporaries would keep the allocator
+    from reusing memory.
+    """
+
+    def __init__(self, margins: Tensor) -> None:
+        self._margins = margins
+        self._denominators = margins.new_empty(len(margins))
+        self._scratch = torch.empty_like(_pieces(margins)[0])
+
+    def at(self, temperature: float) -> Tensor:
+        """The confidence of each row's prediction, shape (n,)."""
+        for piece, sums in zip(
+            _pieces(self._margins),
+            _pieces(self._denominators, self._margins),
+            strict=True,
+        ):
+            scaled = torch.div(piece, temperature, out=self._scratch[: len(piece)])
+            torch.sum(scaled.exp_(), dim=1, out=sums)
+        # The margin of the prediction is 0, so its probability is one over the
+        # softmax's denominator.
+        return 1 / self._denominators
+
+    def near_zero(self) -> Tensor:
+        """The confidences in the limit of low temperatures, shape (n,)."""
+        # A row's largest logits, whose margin is 0, share the probability.
+        shared = [(piece == 0).sum(dim=1) for piece in _pieces(self._margins)]
+        return 1 / torch.cat(shared).double()
+
+
+def _center(confidences: _Confidences, accuracy: float, scale: float) -> TemperatureFit:
+    """The temperature at which the mean confidence equals the accuracy, not its value.
+
+    The mean confidence falls as the temperature rises, and the calibration error is at
+    least its distance from the accuracy. If it is below the accuracy at every
+    temperature, or above, the result is a bound.
+
+    Args:
+        confidences: The rows.
+        accuracy: The share of correct predictions.
+        scale: The scale of the margins; 0 if all logits of a row are equal.
+    """
+    step = _step(scale)
+    if scale > 0 and accuracy >= confidences.near_zero().mean().item():
+        return TemperatureFit(
+            _bracket(step)[0], math.nan, at_bound=True, separable=True
+        )
+    if (
+        scale == 0
+        or _overconfidence(math.log(LARGEST_RATIO * scale), confidences, accuracy) >= 0
+    ):
+        return TemperatureFit(_bracket(step)[1], math.nan, at_bound=True)
+    center = _root(_overconfidence, step, confidences, accuracy)
+    return TemperatureFit(center, math.nan, at_bound=False)
+
+
+def _overconfidence(
+    log_temperature: float, confidences: _Confidences, accuracy: float
+) -> float:
+    """Mean confidence minus accuracy."""
+    return confidences.at(math.exp(log_temperature)).mean().item() - accuracy
 
 
 def _pieces(rows: Tensor, table: Tensor | None = None) -> tuple[Tensor, ...]:

@@ -18,7 +18,7 @@ from softmax_temperature.params import Params
 from softmax_temperature.params.focal import REFERENCE
 from softmax_temperature.runner.artifacts import Artifact, write_json
 from softmax_temperature.runner.cells import Cell, Job
-from softmax_temperature.scaling import fit_temperature
+from softmax_temperature.scaling import TEMPERATURE_GRID, fit_temperature
 from softmax_temperature.stages import (
     FOCAL_TRAINING,
     stage,
@@ -114,7 +114,8 @@ def _scaled(sets: Sets, scaling: str) -> tuple[Sets, dict[str, Any]]:
     temperature = 1.0
     at_bound = False
     if scaling != "none":
-        fit = fit_temperature(*sets["validation"].for_fitting(), criterion=scaling)
+        rows = sets["validation"].for_fitting()
+        fit = fit_temperature(*rows, criterion=scaling, grid=TEMPERATURE_GRID)
         temperature = fit.temperature
         at_bound = fit.at_bound
     scaled = {name: logits.divided_by(temperature) for name, logits in sets.items()}

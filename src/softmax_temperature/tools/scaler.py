@@ -75,7 +75,8 @@ class TemperatureScaler(
 
     Args:
         criterion: "nll" minimises the negative log-likelihood; "ece" minimises the
-            calibration error over 0.1, 0.2, ..., 10.
+            calibration error over a grid that is relative to the scale of the logits
+            (`fit_temperature`), unlike the paper's.
         bins: Number of bins of the calibration error.
         ignore_index: Rows and pixels with this label are left out of the fit.
 

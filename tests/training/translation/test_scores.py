@@ -85,7 +85,7 @@ def test_it_equals_that_of_all_logits_at_once(
 def test_the_best_temperature_is_that_of_temperature_scaling(
     tokens: tuple[torch.Tensor, torch.Tensor],
 ) -> None:
-    fitted = fit_temperature(*tokens, criterion="ece")
+    fitted = fit_temperature(*tokens, criterion="ece", grid=TEMPERATURE_GRID)
     # Values are also computed at temperatures between those of the grid; only
     # temperatures of the grid are chosen.
     rows = calibration_by_temperature(
