@@ -1,9 +1,10 @@
 """`python -m benchmarks` measures every speed promise.
 
 It writes benchmarks/results.json, which has one section for each kind of machine, "cpu"
-or "gpu". A section names the machine and the library versions that produced it. It has
-no date, because Git records that. If the machine or a version changes, the section
-starts again. `--quick` measures small sizes, for which nothing is promised, and prints
+or "gpu", with the result of each benchmark. A result names the machine and the library
+versions that produced it, because the results of a section need not come from one
+machine: each benchmark compares both sides in one run. It has no date, because Git
+records that. `--quick` measures small sizes, for which nothing is promised, and prints
 the results instead of writing them.
 """
 
@@ -162,9 +163,9 @@ def record(name: str) -> bool:
         for promise in PROMISES[name]
         if promise.section == section
     ]
-    new = {name: {**result, "promises": verdicts}}
-    content = merged(read(RESULTS), section, machine(), versions(LIBRARIES), new)
-    write_json(RESULTS, content)
+    origin = {"machine": machine(), "versions": versions(LIBRARIES)}
+    new = {name: {**result, "promises": verdicts, **origin}}
+    write_json(RESULTS, merged(read(RESULTS), section, new))
     for verdict in verdicts:
         word = "met" if verdict["met"] else "NOT met"
         print(
@@ -195,22 +196,11 @@ def section_here() -> Section:
 
 
 def merged(
-    old: dict[str, Any],
-    section: Section,
-    here: dict[str, Any],
-    libraries: dict[str, str],
-    new: dict[str, Any],
+    old: dict[str, Any], section: Section, new: dict[str, Any]
 ) -> dict[str, Any]:
-    """The file's content with new results.
-
-    Older results of the section are kept if the machine and the versions are the same.
-    """
-    before = old.get(section, {})
-    results = {}
-    if before.get("machine") == here and before.get("versions") == libraries:
-        results = before["results"]
-    content = {"machine": here, "versions": libraries, "results": {**results, **new}}
-    return {**old, section: content}
+    """The file's content with new results, which replace older ones of their name."""
+    results = old.get(section, {"results": {}})["results"]
+    return {**old, section: {"results": {**results, **new}}}
 
 
 def read(path: Path) -> dict[str, Any]:

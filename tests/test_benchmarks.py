@@ -1,4 +1,4 @@
-"""Promises are judged, machines are not mixed, and both timed sides do equal work."""
+"""Promises are judged, results name their machine, both timed sides do equal work."""
 
 import importlib
 import json
@@ -8,10 +8,12 @@ import sys
 from contextlib import nullcontext
 from math import ceil
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 import torch
 
+from benchmarks import __main__ as programs
 from benchmarks import (
     gpu_check,
     gpu_hours,
@@ -20,11 +22,12 @@ from benchmarks import (
     temperature_grid,
     training,
 )
-from benchmarks.__main__ import BENCHMARKS, PROMISES, Promise, main, merged
+from benchmarks.__main__ import BENCHMARKS, PROMISES, Promise, main
 from benchmarks.program import print_result
 from softmax_temperature.cosine_classifier.products import Products, RoundedProducts
 from softmax_temperature.networks.registry import build_network
 from softmax_temperature.params.network import Network
+from softmax_temperature.runner.machine import machine, versions
 from softmax_temperature.stages import REGISTRY
 from softmax_temperature.tools.programs import run_program
 from tests.pretended_gpu import pretended_gpu
@@ -42,31 +45,34 @@ def test_a_promise_is_a_bound(at_least: bool, measured: float, met: bool) -> Non
     assert (verdict["met"], verdict["measured"]) == (met, measured)
 
 
-@pytest.mark.parametrize(
-    ("processor", "torch_version"), [("a", "2"), ("b", "2"), ("a", "3")]
-)
-def test_results_of_one_machine_gather_and_another_or_another_version_starts_anew(
-    processor: str, torch_version: str
+def test_a_new_result_replaces_only_its_own_and_names_its_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    old = merged(
-        {"gpu": {"results": {}}},
-        "cpu",
-        {"processor": "a"},
-        {"torch": "2"},
-        {"grid": {"ratio": 3}},
-    )
-    new = merged(
-        old,
-        "cpu",
-        {"processor": processor},
-        {"torch": torch_version},
-        {"statistics": {"ratio": 11}},
-    )
-    same = (processor, torch_version) == ("a", "2")
-    assert new["cpu"]["results"] == ({"grid": {"ratio": 3}} if same else {}) | {
-        "statistics": {"ratio": 11}
-    }
-    assert new["gpu"] == {"results": {}}
+    old = {"gpu": {"results": {}}, "cpu": {"results": {"overhead": {"ratio": 3}}}}
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps(old), encoding="utf-8")
+    monkeypatch.setattr(programs, "RESULTS", path)
+    monkeypatch.setattr(programs, "section_here", lambda: "cpu")
+    for ratio in (11.0, 12.0):
+        measured = Mock(return_value={"ratio": ratio})
+        monkeypatch.setattr(programs, "measured", measured)
+        assert programs.record("statistics")
+    new = json.loads(path.read_text(encoding="utf-8"))
+    statistics = new["cpu"]["results"].pop("statistics")
+    assert new == old
+    assert statistics["ratio"] == 12
+    assert statistics["machine"] == machine()
+    assert statistics["versions"]["torch"] == versions(["torch"])["torch"]
+
+
+def test_every_committed_result_names_its_machine_and_meets_its_promises() -> None:
+    content = json.loads(programs.RESULTS.read_text(encoding="utf-8"))
+    assert content["cpu"]["results"].keys() == set(BENCHMARKS)
+    for section in content.values():
+        for name, result in section["results"].items():
+            assert result["machine"]["processor"]
+            assert result["versions"]["torch"]
+            assert all(promise["met"] for promise in result["promises"]), name
 
 
 def test_every_benchmark_has_a_promise_and_a_program() -> None:
