@@ -1,14 +1,17 @@
 """The top-level API is quick to import, and the examples in its docstrings run."""
 
+import ast
 import doctest
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 import torch
 
 import softmax_temperature
 from softmax_temperature import CosineClassifier, suggest_temperature
+from softmax_temperature.runner.fingerprint import code_only
 
 
 @pytest.mark.parametrize("name", softmax_temperature.__all__)
@@ -83,6 +86,17 @@ def test_auto_is_what_the_heuristic_suggests_for_a_sample() -> None:
         CosineClassifier(7, 4, sample=sample)
     with pytest.raises(ValueError, match="finite and positive, got 'Auto'"):
         CosineClassifier(6, 4, "Auto")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("name", sorted(set(softmax_temperature._MODULES.values())))
+def test_no_text_of_the_library_needs_an_encoding(name: str) -> None:
+    # A script may print any of them, and its output may be in ASCII.
+    path = Path(softmax_temperature.__file__).parent.joinpath(*name.split("."))
+    file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    tree = ast.parse(code_only(file))
+    constants = [node for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+    assert constants
+    assert all(ascii(node.value) == repr(node.value) for node in constants)
 
 
 def test_importing_the_package_imports_no_library() -> None:

@@ -54,7 +54,8 @@ def test_every_command_prints_in_any_encoding(
         assert (ended.value.code or 0, bool(text)) == (0, True), command
         printed[command.split()[0]] = text
     assert " -> " in printed["calibrate"].splitlines()[0]
-    assert ("±" if encoding != "ascii" else "+/-") in printed["suggest"]
+    assert " +/- " in printed["suggest"]
+    assert ("±" if encoding != "ascii" else "+/-") in printed["scorecard"]
 
 
 def test_the_error_of_a_command_is_printed_too(

@@ -43,7 +43,7 @@ def test_clear_evidence_says_what_to_divide_by_and_what_that_does() -> None:
     assert advice.scale
     assert advice.sentence == (
         "Overconfident: divide the logits by 2.72 [2.53, 2.91]; "
-        "ECE 8.6 → 4.2 % (change -4.5 [-7.5, -2.9])."
+        "ECE 8.6 -> 4.2 % (change -4.5 [-7.5, -2.9])."
     )
     # If the ECE is below the noise floor only after scaling, that is no reason not to
     # scale.

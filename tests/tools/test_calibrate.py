@@ -75,6 +75,30 @@ def test_the_verdict_comes_first_and_names_the_temperature(
     assert separated.data["verdict"].startswith("No temperature fits")
 
 
+def test_a_script_can_print_a_report_in_any_encoding(overconfident: Drawn) -> None:
+    logits, labels = overconfident
+    verdicts = set()
+    # One report advises to scale, one to leave the logits, and one found no optimum.
+    for given in (logits, logits / 2, -logits):
+        report = calibrate(given, labels)
+        verdicts.add(report.data["verdict"].split(":")[0])
+        assert str(report).isascii()
+        assert repr(report).isascii()
+    assert len(verdicts) == 3
+    assert " → " in calibrate(logits, labels).html()
+    command = (
+        "import softmax_temperature as st; print(st.calibrate(*st.sample_logits()))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", command],
+        env={**os.environ, "PYTHONIOENCODING": "cp1252"},
+        check=True,
+        capture_output=True,
+        encoding="cp1252",
+    )
+    assert "; ECE 11.2 -> 4.7 % (change" in done.stdout
+
+
 def test_the_numbers_equal_the_librarys(overconfident: Drawn) -> None:
     logits, labels = overconfident
     report = calibrate(logits, labels, fit_on="all", bootstrap=20, seed=3)
@@ -289,7 +313,7 @@ def test_the_command_writes_a_folder_and_a_page(
         == report.data["verdict"]
     )
     page = (tmp_path / "page.html").read_text()
-    assert report.data["verdict"] in page
+        assert report.data["verdict"].replace("->", "→") in page
     assert "<b>" not in page  # File names are escaped.
     (tmp_path / "taken").touch()
     with pytest.raises(InputError, match="Choose another place"):
@@ -577,10 +601,13 @@ def test_a_half_with_one_class_is_named_as_the_half(overconfident: Drawn) -> Non
 
 def test_a_temperature_at_the_end_of_its_search_says_so(overconfident: Drawn) -> None:
     logits, labels = overconfident
-    text = str(calibrate(1e6 * logits, labels, bootstrap=0))
-    assert "T = 0.100 (end of the search), by ECE" in text
-    assert "(end of the search)" not in str(calibrate(logits, labels, bootstrap=0))
-    verdict = calibrate(-logits, labels, bootstrap=0).data["verdict"]
+    for scale in (1e-6, 1.0, 1e6):
+        report = calibrate(scale * logits, labels, bootstrap=0)
+        assert "(end of the search)" not in str(report)
+    contrary = calibrate(-logits, labels, bootstrap=0)
+    for criterion in ("NLL", "ECE"):
+        assert f"T = 10,000 (end of the search), by {criterion}" in str(contrary)
+    verdict = contrary.data["verdict"]
     assert "say nothing about the labels" in verdict
     assert verdict.endswith("and that larger logits mean more likely.")
 

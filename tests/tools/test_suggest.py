@@ -221,6 +221,8 @@ def test_the_best_of_a_search_leads_and_the_rules_are_trained_with_the_grid() ->
     assert found.search is not None
     # The test set has a quarter of the 120 rows: 7 or 8 of the 30 rows of each class.
     assert found.search["test_rows"] == 30
+    assert str(found).isascii()
+    assert repr(found).isascii()
     assert found.search["lost"].keys() == found.rules.keys()
     assert str(found).startswith(
         f"Inverse temperature {found.inverse_temperature:g}, the best of 51 that were "

@@ -1,6 +1,7 @@
 """Advice on whether to scale a classifier's logits, in one sentence.
 
-The text report, the HTML page and the JSON file all contain this advice.
+The text report, the HTML page and the JSON file all contain this advice. It is plain
+ASCII, so that a script can print it whatever the encoding of its output.
 """
 
 import math
@@ -94,7 +95,7 @@ def advise(evidence: Evidence) -> Advice:
     return Advice(
         scale=True,
         sentence=f"{state}: divide the logits by {temperature}; "
-        f"ECE {before} → {after} % (change {change}).",
+        f"ECE {before} -> {after} % (change {change}).",
     )
 
 

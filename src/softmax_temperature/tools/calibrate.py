@@ -303,7 +303,7 @@ def calibrate(
         >>> report = calibrate(*sample_logits(), bootstrap=0)
         >>> verdict, change = report.data["verdict"].split(" (")
         >>> verdict
-        'Overconfident: divide the logits by 2.60 [2.41, 2.80]; ECE 11.2 → 4.7 %'
+        'Overconfident: divide the logits by 2.60 [2.41, 2.80]; ECE 11.2 -> 4.7 %'
         >>> change
         'change -6.5 [-11.6, -4.0]).'
         >>> report.to_frame().loc["accuracy", ("before", "value")].round(4)

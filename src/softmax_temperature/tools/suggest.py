@@ -125,8 +125,8 @@ class Suggestion:
         error = f"{100 * search['standard_error']:.1f}"
         return (
             f"{self.inverse_temperature:g}, the best of {len(SEARCHED)} that were "
-            f"searched ({low:g} to {high:g} do as well): accuracy {accuracy} ± {error} "
-            f"% on {search['test_rows']:,} rows."
+            f"searched ({low:g} to {high:g} do as well): accuracy {accuracy} +/- "
+            f"{error} % on {search['test_rows']:,} rows."
         )
 
 
