@@ -243,7 +243,7 @@ def test_intervals_keep_their_bounds_and_hold_the_plain_error(
     samples: int, temperature: float
 ) -> None:
     logits, labels = drawn(samples, temperature, seed=samples)
-    report = metrics.calibration_report(logits, labels, bootstrap=5)
+    report = metrics.calibration_report(logits, labels, bootstrap=19)
     errors = {
         name: ends
         for name, ends in report["intervals"].items()
@@ -253,7 +253,7 @@ def test_intervals_keep_their_bounds_and_hold_the_plain_error(
     for name, (low, high) in errors.items():
         assert 0 <= low <= report[name] <= high <= 1, name
         assert high > report[name], name
-    changes = metrics.paired_difference(logits / 2, logits, labels, bootstrap=5)
+    changes = metrics.paired_difference(logits / 2, logits, labels, bootstrap=19)
     for name in errors:
         value, low, high = changes[name]
         assert -1 <= low <= value <= high <= 1, name
@@ -262,8 +262,8 @@ def test_intervals_keep_their_bounds_and_hold_the_plain_error(
 
 def test_the_maximum_error_has_no_interval() -> None:
     logits, labels = drawn(200, 2.0, seed=3)
-    report = metrics.calibration_report(logits, labels, bootstrap=5)
-    changes = metrics.paired_difference(logits, 2 * logits, labels, bootstrap=5)
+    report = metrics.calibration_report(logits, labels, bootstrap=19)
+    changes = metrics.paired_difference(logits, 2 * logits, labels, bootstrap=19)
     assert report["maximum_calibration_error"] > 0
     assert "maximum_calibration_error" not in {*report["intervals"], *changes}
 
@@ -274,7 +274,7 @@ def test_a_change_turns_its_sign_with_the_order_of_the_arms() -> None:
     back = metrics.expected_calibration_error_change(logits, logits / 2, labels)
     assert there == pytest.approx((-back.value, -back.high, -back.low))
     assert there.high < 0
-    paired = metrics.paired_difference(logits / 2, logits, labels, bootstrap=3)
+    paired = metrics.paired_difference(logits / 2, logits, labels, bootstrap=19)
     assert paired["expected_calibration_error"] == there
 
 
@@ -282,7 +282,7 @@ def test_clear_gaps_have_the_normal_interval() -> None:
     # With 50,000 samples at T = 3 every bin's gap is far from zero, so no bin is
     # biased.
     logits, labels = drawn(50_000, 3.0, seed=5)
-    report = metrics.calibration_report(logits, labels, bootstrap=1)
+    report = metrics.calibration_report(logits, labels, bootstrap=19)
     name = "expected_calibration_error"
     low, high = report["intervals"][name]
     assert high - report[name] == pytest.approx(report[name] - low, rel=0.1)

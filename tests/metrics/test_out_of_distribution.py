@@ -105,7 +105,7 @@ def test_bad_input_is_refused_by_name() -> None:
         ),
         (logits_out[:, :9], {}, "logits_out must have 10 classes, got 9"),
         (logits_out[:0], {}, "logits_out must have shape"),
-        (logits_out, {"bootstrap": 0}, "bootstrap must be"),
+        (logits_out, {"bootstrap": 0}, "bootstrap=0: fewer than 19"),
     ):
         with pytest.raises(ValueError, match=message):
             metrics.out_of_distribution_interval(logits_in, outside, **keywords)

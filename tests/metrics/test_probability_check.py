@@ -72,17 +72,17 @@ ENTRIES: dict[str, Callable[[Tensor], object]] = {
     "calibration_report": lambda scores: metrics.calibration_report(scores, LABELS),
     "confident_report": lambda scores: metrics.confident_report(scores, LABELS),
     "arm a": lambda scores: metrics.paired_difference(
-        scores, logits(), LABELS, bootstrap=2
+        scores, logits(), LABELS, bootstrap=19
     ),
     "arm b": lambda scores: metrics.paired_difference(
-        logits(), scores, LABELS, bootstrap=2
+        logits(), scores, LABELS, bootstrap=19
     ),
     "change": lambda scores: metrics.expected_calibration_error_change(
         scores, logits(), LABELS
     ),
     "inside": lambda scores: metrics.out_of_distribution_auroc(scores, logits()),
     "outside": lambda scores: metrics.out_of_distribution_interval(
-        logits(), scores, bootstrap=2
+        logits(), scores, bootstrap=19
     ),
     "curve": lambda scores: metrics.out_of_distribution_curve(logits(), scores),
     "focal_loss": lambda scores: losses.focal_loss(scores, LABELS, 3.0),

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from softmax_temperature import metrics
+from softmax_temperature import calibrate, metrics
 from softmax_temperature.metrics.report import confident_report, resample_weights
 from softmax_temperature.scaling import fit_temperature
 
@@ -171,7 +171,7 @@ def test_confident_predictions_are_counted_one_by_one() -> None:
     # If no prediction is confident, the share of confident predictions is zero and
     # their accuracy is undefined.
     report = metrics.confident_report(
-        torch.zeros(20, 4), torch.zeros(20, dtype=torch.long), bootstrap=10
+        torch.zeros(20, 4), torch.zeros(20, dtype=torch.long), bootstrap=20
     )
     assert (report["confident_share"], report["confident_accuracy"]) == (0.0, None)
     assert report["intervals"] == {"confident_share": (0.0, 0.0)}
@@ -186,6 +186,24 @@ def test_bad_input_is_refused_by_name() -> None:
     ):
         with pytest.raises(ValueError, match=message):
             metrics.calibration_report(logits, labels, **keywords)
+    for call in (
+        lambda count: metrics.calibration_report(logits, labels, bootstrap=count),
+        lambda count: metrics.confident_report(logits, labels, bootstrap=count),
+        lambda count: metrics.paired_difference(
+            logits, logits, labels, bootstrap=count
+        ),
+        lambda count: metrics.out_of_distribution_interval(
+            logits, logits, bootstrap=count
+        ),
+        lambda count: calibrate(logits, labels, bootstrap=count),
+    ):
+        for count in (1, 18):
+            with pytest.raises(
+                ValueError,
+                match=rf"bootstrap={count}: fewer than 19 resamples do not give a 90 % "
+                "interval. Give 1000 or more",
+            ):
+                call(count)
     with pytest.raises(
         ValueError,
         match=r"logits_b must have shape \(10, 8\) like logits_a, got \(9, 8\)",

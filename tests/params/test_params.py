@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from softmax_temperature.losses import Loss
+from softmax_temperature.metrics.checks import FEWEST_RESAMPLES
 from softmax_temperature.params import read_params, read_yaml, validate
 from softmax_temperature.params.implementations import LOSSES, NETWORKS
 from softmax_temperature.runner.errors import InputError
@@ -95,6 +96,11 @@ MOMENTUN = {"momentun": 0.5}
             f"{IMAGES}.out_of_distribution",
             ["glyph-26"],
             "unknown name 'glyph-26'.*'glyphs-26'",
+        ),
+        (
+            "focal.evaluation.bootstrap",
+            FEWEST_RESAMPLES - 1,
+            "bootstrap: .*greater than or equal to 19",
         ),
         ("focal.arms.CE.loss", "cros_entropy", "arms.CE.loss.*'cross_entropy'"),
         (

@@ -313,7 +313,7 @@ def test_the_command_writes_a_folder_and_a_page(
         == report.data["verdict"]
     )
     page = (tmp_path / "page.html").read_text()
-        assert report.data["verdict"].replace("->", "→") in page
+    assert report.data["verdict"].replace("->", "→") in page
     assert "<b>" not in page  # File names are escaped.
     (tmp_path / "taken").touch()
     with pytest.raises(InputError, match="Choose another place"):

@@ -14,6 +14,13 @@ CLEAR_DIFFERENCE = 4
 # The sum of a softmax row in float32 differs from one by far less than this; the sum of
 # a row that a user has rounded differs by more.
 PROBABILITY_TOLERANCE = 1e-5
+# A 90 % interval leaves out 5 % on each side. Among 19 resamples, the extreme ones lie
+# on average at 5 % and 95 %; fewer resamples do not reach these percentiles.
+FEWEST_RESAMPLES = 19
+TOO_FEW_RESAMPLES = (
+    f"fewer than {FEWEST_RESAMPLES} resamples do not give a 90 % interval"
+)
+MORE_RESAMPLES = "Give 1000 or more, or 0 for no intervals."
 
 
 class ArgumentError(ValueError):
@@ -385,6 +392,20 @@ def check_count(value: int, name: str, *, least: int) -> int:
             "Give a whole number in this range.",
         )
     return count
+
+
+def check_bootstrap(bootstrap: int, *, optional: bool = True) -> int:
+    """Return the number of resamples as an int, or refuse it as too few.
+
+    Args:
+        bootstrap: The argument.
+        optional: Whether 0, which means no intervals, is allowed.
+    """
+    bootstrap = check_count(bootstrap, "bootstrap", least=0)
+    if bootstrap >= FEWEST_RESAMPLES or (optional and bootstrap == 0):
+        return bootstrap
+    remedy = MORE_RESAMPLES if optional else "Give 1000 or more."
+    raise ArgumentError(f"bootstrap={bootstrap}: {TOO_FEW_RESAMPLES}", remedy)
 
 
 def check_flag(value: bool, name: str) -> None:

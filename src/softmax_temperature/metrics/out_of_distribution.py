@@ -9,6 +9,7 @@ from torch import Tensor
 
 from softmax_temperature.metrics.checks import (
     ArgumentError,
+    check_bootstrap,
     check_count,
     check_logits,
 )
@@ -62,13 +63,13 @@ def out_of_distribution_interval(
         logits_in: Logits of in-distribution samples, shape (n, classes).
         logits_out: Logits of out-of-distribution samples, shape (m, classes).
         score: See `out_of_distribution_auroc`.
-        bootstrap: Number of resamples, at least 1.
+        bootstrap: Number of resamples, at least 19.
         seed: Seed of the resamples.
 
     Raises:
         ValueError: If an argument is malformed.
     """
-    check_count(bootstrap, "bootstrap", least=1)
+    bootstrap = check_bootstrap(bootstrap, optional=False)
     inside, outside = _scores(logits_in, logits_out, score)
     ordered, order = inside.sort()
     # The area is the share of pairs in which the in-distribution score is lower; a pair

@@ -28,6 +28,7 @@ from softmax_temperature.metrics.calibration import (
 )
 from softmax_temperature.metrics.checks import (
     ArgumentError,
+    check_bootstrap,
     check_count,
     check_labels,
     check_logits,
@@ -76,7 +77,8 @@ def calibration_report(
         logits: Shape (n, classes), any float dtype; cast to float64.
         labels: True classes, shape (n,), integers.
         bins: Number of bins of every binned metric.
-        bootstrap: Number of resamples, 1000 in the paper; 0 for no intervals.
+        bootstrap: Number of resamples, 1000 in the paper, at least 19; 0 for no
+            intervals.
         seed: Seed of the resamples and of the noise floor.
 
     Returns:
@@ -115,7 +117,7 @@ def paired_difference(
         logits_b: Logits of arm b on the same samples, in the same order.
         labels: True classes, shape (n,), integers.
         bins: Number of bins of every binned metric.
-        bootstrap: Number of resamples.
+        bootstrap: Number of resamples, at least 19; or 0.
         seed: Seed of the resamples.
 
     Returns:
@@ -148,7 +150,7 @@ def confident_report(
         logits: Shape (n, classes), any float dtype; cast to float64.
         labels: True classes, shape (n,), integers.
         threshold: Lowest confidence of a confident prediction, in [0, 1].
-        bootstrap: Number of resamples; 0 for no intervals.
+        bootstrap: Number of resamples, at least 19; 0 for no intervals.
         seed: Seed of the resamples.
 
     Returns:
@@ -197,7 +199,7 @@ def _check(
     check_not_shifted(labels, logits)
     check_not_probs(logits, name=name)
     check_count(bins, "bins", least=1)
-    check_count(bootstrap, "bootstrap", least=0)
+    check_bootstrap(bootstrap)
     check_count(seed, "seed", least=0)
 
 

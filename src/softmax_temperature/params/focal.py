@@ -131,11 +131,12 @@ class Watching(Section):
 class Evaluation(Section):
     """Settings for evaluation.
 
-    Intervals are computed from `bootstrap` resamples. `panels` images are shown per
-    task; set `panels` to 0 if the images may not be redistributed.
+    Intervals are computed from `bootstrap` resamples, as many as a 90 % interval needs
+    or more. `panels` images are shown per task; set `panels` to 0 if the images may not
+    be redistributed.
     """
 
-    bootstrap: PositiveInt
+    bootstrap: Annotated[int, Field(ge=19)]
     panels: NonNegativeInt
 
 

@@ -20,7 +20,11 @@ from torch import Tensor
 from softmax_temperature.data.seeds import generator_for
 from softmax_temperature.data.splits import random_holdout
 from softmax_temperature.metrics.calibration import reliability_bins
-from softmax_temperature.metrics.checks import ArgumentError, check_count
+from softmax_temperature.metrics.checks import (
+    ArgumentError,
+    check_bootstrap,
+    check_count,
+)
 from softmax_temperature.metrics.report import ArmStatistics
 from softmax_temperature.papers.shared.figures import encoded, encoded_untrimmed
 from softmax_temperature.runner.artifacts import (
@@ -58,11 +62,6 @@ from softmax_temperature.tools.label_maps import (
     IGNORE_INDEX,
     check_map_labels,
     labelled_rows,
-)
-from softmax_temperature.tools.options import (
-    FEWEST_RESAMPLES,
-    MORE_RESAMPLES,
-    TOO_FEW_RESAMPLES,
 )
 from softmax_temperature.tools.reliability import reliability_diagram
 
@@ -310,11 +309,7 @@ def calibrate(
         np.float64(0.8427)
     """
     bins = check_count(bins, "bins", least=1)
-    bootstrap = check_count(bootstrap, "bootstrap", least=0)
-    if 0 < bootstrap < FEWEST_RESAMPLES:
-        raise ArgumentError(
-            f"bootstrap={bootstrap}: {TOO_FEW_RESAMPLES}", MORE_RESAMPLES
-        )
+    bootstrap = check_bootstrap(bootstrap)
     seed = check_count(seed, "seed", least=0)
     if fit_on not in ("half", "all"):
         raise ArgumentError(

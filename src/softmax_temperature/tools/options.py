@@ -5,14 +5,6 @@ from collections.abc import Mapping
 
 from softmax_temperature.runner.errors import InputError
 
-# A 90 % interval leaves out 5 % on each side. Among 19 resamples, the extreme ones lie
-# on average at 5 % and 95 %; fewer resamples do not reach these percentiles.
-FEWEST_RESAMPLES = 19
-TOO_FEW_RESAMPLES = (
-    f"fewer than {FEWEST_RESAMPLES} resamples do not give a 90 % interval"
-)
-MORE_RESAMPLES = "Give 1000 or more, or 0 for no intervals."
-
 
 def names(columns: str) -> list[str]:
     """The names in the comma-separated option `columns`."""
@@ -47,6 +39,12 @@ def checked_device(device: str) -> str:
 
 def checked_bootstrap(resamples: int) -> int:
     """Return `resamples`, or raise InputError if they are too few for an interval."""
+    from softmax_temperature.metrics.checks import (
+        FEWEST_RESAMPLES,
+        MORE_RESAMPLES,
+        TOO_FEW_RESAMPLES,
+    )
+
     if 0 < resamples < FEWEST_RESAMPLES:
         raise InputError(
             TOO_FEW_RESAMPLES,
