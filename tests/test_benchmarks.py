@@ -62,7 +62,7 @@ def test_a_new_result_replaces_only_its_own_and_names_its_machine(
     assert new == old
     assert statistics["ratio"] == 12
     assert statistics["machine"] == machine()
-    assert statistics["versions"]["torch"] == versions(["torch"])["torch"]
+    assert statistics["versions"]["torch"] == versions(("torch",))["torch"]
 
 
 def test_every_committed_result_names_its_machine_and_meets_its_promises() -> None:
