@@ -51,6 +51,11 @@ def pytest_configure() -> None:
     providers._get_local_constants = providers.Constants
 
 
+def pytest_collection_finish() -> None:
+    """Leave what imports made out of each garbage collection during the tests."""
+    gc.freeze()
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     for marker in item.iter_markers():
         missing = _missing(marker)

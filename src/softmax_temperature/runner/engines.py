@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from joblib.externals.loky import get_reusable_executor, process_executor, wait
 
 from softmax_temperature.runner.errors import InputError
+from softmax_temperature.runner.loading import uncollected
 from softmax_temperature.runner.section import Compute
 
 _SET_PARENT_DEATH_SIGNAL = 1  # The value in Linux's sys/prctl.h.
@@ -138,6 +139,8 @@ def _begin_worker(stage: int, folder: str) -> None:
         if os.getppid() != stage:
             os.kill(os.getpid(), signal.SIGKILL)
     os.chdir(folder)
+    with uncollected():
+        import_module("torch")  # Every cell needs it.
     # By default Loky replaces a process that has grown by 300 MB. Every training run
     # makes its process grow that much, because torch's allocators keep freed memory.
     process_executor._MAX_MEMORY_LEAK_SIZE = sys.maxsize  # noqa: SLF001

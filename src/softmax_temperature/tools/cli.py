@@ -9,8 +9,6 @@ import atexit
 import gc
 import json
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -20,6 +18,7 @@ import typer
 from softmax_temperature import __version__
 from softmax_temperature.runner.console import print_any_text
 from softmax_temperature.runner.errors import InputError
+from softmax_temperature.runner.loading import uncollected
 from softmax_temperature.tools.options import (
     checked_bootstrap,
     checked_device,
@@ -79,21 +78,6 @@ OtherLabels = Annotated[
     Path | None,
     typer.Option(help="File of their labels, if they are in a separate file."),
 ]
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Turn the garbage collector off while the block imports modules.
-
-    Imports leave no garbage, but they let the collector scan all objects of torch
-    repeatedly, which takes a quarter of the import's time.
-    """
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        gc.enable()
 
 
 def _version(wanted: bool) -> None:
@@ -195,7 +179,7 @@ def calibrate(
         raise InputError(
             "is a folder", where=f"--html {html}", remedy="Give the page's path."
         )
-    with _uncollected():
+    with uncollected():
         from softmax_temperature.tools.arrays import SAMPLE
         from softmax_temperature.tools.calibrate import calibrate_files
     # On exit Python collects garbage once more, which takes a third as long as
@@ -266,7 +250,7 @@ def suggest(
 
     Example: softmax-temperature suggest embeddings.npz --verify --epochs 50
     """
-    with _uncollected():
+    with uncollected():
         from softmax_temperature.tools import suggest as suggesting
         from softmax_temperature.tools.arrays import read_rows, user_data
 
@@ -448,7 +432,9 @@ def plan(
 ) -> None:
     """List what dvc repro would run, and the minutes of the last run."""
     from softmax_temperature.params import read_params
-    from softmax_temperature.tools import project
+
+    with uncollected():
+        from softmax_temperature.tools import project
 
     parameters = read_params(params)
     plans = project.plan(parameters)
@@ -480,7 +466,9 @@ def compare(
     numbers and every verdict that differs. Exits with 1 if results are not reproduced.
     """
     from softmax_temperature.params import read_params
-    from softmax_temperature.tools import compare as comparing
+
+    with uncollected():
+        from softmax_temperature.tools import compare as comparing
 
     first = study or read_params(Path("params.yaml")).profile
     if other is not None:
@@ -495,7 +483,8 @@ def compare(
 @command
 def verify(as_json: Json = False) -> None:
     """Compare artifacts with their manifests."""
-    from softmax_temperature.tools import project
+    with uncollected():
+        from softmax_temperature.tools import project
 
     # Refuse any other folder: it has no artifacts, so the check would pass without
     # having checked anything.
@@ -528,7 +517,8 @@ def rejudge(
     claims.json and metrics.json in results/PROFILE/PAPER, needs no data/, and prints
     every verdict that changed. The list of deviations stays as the run wrote it.
     """
-    from softmax_temperature.tools import verdicts
+    with uncollected():
+        from softmax_temperature.tools import verdicts
 
     changes = verdicts.rejudge(profiles or ())
     print("\n".join([*changes, f"{len(changes)} verdicts changed"]))

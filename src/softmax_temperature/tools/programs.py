@@ -1,5 +1,6 @@
 """Code that the programs in `pipeline/` share: options, exit codes, running cells."""
 
+import gc
 import signal
 import sys
 from collections.abc import Callable, Collection, Sequence
@@ -19,6 +20,7 @@ from softmax_temperature.runner.errors import (
     nearest,
 )
 from softmax_temperature.runner.implementations import module_of
+from softmax_temperature.runner.loading import collect_again, uncollected, undrawn
 from softmax_temperature.runner.progress import say
 from softmax_temperature.stages import REGISTRY, stages_of
 
@@ -42,9 +44,14 @@ def stage_program(
     def work(params: ParamsFile = PARAMS, only: Only = None) -> None:
         # Imported here because torch takes seconds to import, and `--help` must not
         # wait for it.
-        from softmax_temperature.runner.cells import run_cells
-        from softmax_temperature.stages.inputs import download_missing, without_missing
+        with uncollected():
+            from softmax_temperature.runner.cells import run_cells
+            from softmax_temperature.stages.inputs import (
+                download_missing,
+                without_missing,
+            )
 
+            stages = stages_of(program)
         if only is not None:
             require_choice("--only", only, names)
         parameters = read_params(params)
@@ -52,9 +59,10 @@ def stage_program(
         for line in download_missing(parameters, program):
             say(f"not run: data missing: {line}")
         parameters = without_missing(parameters)
-        for stage in stages_of(program):
+        for stage in stages:
             if only in (None, stage.name):
-                cells = stage.cells(parameters)
+                with undrawn():
+                    cells = stage.cells(parameters)
                 require_dependencies(program, cells)
                 run_cells(
                     cells,
@@ -73,12 +81,15 @@ def run_program(
 ) -> int:
     """Call `work` with the command line's options, and return the exit code.
 
-    The annotations of `work` declare the options. If `arguments` are given, they
+    The annotations of `work` declare the options. `own_source` has turned the garbage
+    collector off for the program's imports; the work runs with it. If `arguments` are given, they
     replace the command line.
     """
 
     @wraps(work)
     def command(**options: Any) -> None:
+        if not gc.isenabled():
+            collect_again()
         raise typer.Exit(exit_code(lambda: work(**options)))
 
     # Do not use rich, because its import takes a fifth of a second.

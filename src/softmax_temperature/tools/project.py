@@ -27,6 +27,7 @@ from softmax_temperature.runner.cells import (
 from softmax_temperature.runner.checkpoints import Checkpointer, UnusableCheckpoint
 from softmax_temperature.runner.errors import InputError, NotDownloadedError
 from softmax_temperature.runner.fingerprint import PACKAGE
+from softmax_temperature.runner.loading import uncollected, undrawn
 from softmax_temperature.stages import label, stages_of
 from softmax_temperature.stages.inputs import missing_lines, without_missing
 
@@ -81,12 +82,14 @@ def plan(params: Params) -> list[StagePlan]:
     plans = []
     for name, content in read_yaml(Path("dvc.yaml"))["stages"].items():
         program = Path(content["cmd"].split()[1]).stem
-        stages = stages_of(program)
+        with uncollected():
+            stages = stages_of(program)
         if not stages:
             plans.append(StagePlan(name, None))
         for stage in stages:
             try:
-                cells = stage.cells(params)
+                with undrawn():
+                    cells = stage.cells(params)
             except InputError as error:
                 note = _note(error, params)
                 hours = params.compute.gpu_hours.get(stage.name)
