@@ -12,6 +12,7 @@ from pathlib import Path
 
 import hypothesis
 import pytest
+from filelock import FileLock
 from hypothesis.internal.conjecture import providers
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -81,7 +82,19 @@ def own_programs() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def site_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the site, built in strict mode, in which a warning is an error."""
-    folder = tmp_path_factory.mktemp("built") / "site"
+    folder = tmp_path_factory.getbasetemp()
+    # The workers of one run of pytest share the site; each has its folder in that of
+    # the run.
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        folder = folder.parent
+    with FileLock(folder / "site.lock"):
+        if not (folder / "site").exists():
+            _build_site(folder / "unfinished")
+            (folder / "unfinished").rename(folder / "site")
+    return folder / "site"
+
+
+def _build_site(folder: Path) -> None:
     command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict"]
     subprocess.run(
         [*command, "--site-dir", str(folder)],
@@ -89,7 +102,6 @@ def site_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
         check=True,
     )
-    return folder
 
 
 @pytest.fixture(scope="session")

@@ -79,8 +79,20 @@ def prepared_sentences(folder: Path) -> int:
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    """A committed project that prepares digits and phrases."""
-    folder = tmp_path / "project"
+    return make_repository(tmp_path / "project")
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory, own_programs: None) -> Path:
+    """A committed project whose stages have run; tests may add commits and branches."""
+    folder = make_repository(tmp_path_factory.mktemp("finished") / "project")
+    dvc(folder, "repro")
+    commit(folder)
+    return folder
+
+
+def make_repository(folder: Path) -> Path:
+    """Make a committed project that prepares digits and phrases."""
     folder.mkdir()
     ignored = shutil.ignore_patterns("__pycache__")
     for name in ("src", "pipeline"):
@@ -113,14 +125,13 @@ def write_params(folder: Path, names: list[str]) -> None:
 
 
 def test_a_pulled_run_continues_in_a_fresh_clone(
-    repository: Path, tmp_path: Path
+    finished: Path, tmp_path: Path
 ) -> None:
-    dvc(repository, "repro")
-    dvc(repository, "remote", "add", "--default", "here", str(tmp_path / "remote"))
-    commit(repository)
-    dvc(repository, "push")
+    dvc(finished, "remote", "add", "--default", "here", str(tmp_path / "remote"))
+    commit(finished)
+    dvc(finished, "push")
     clone = tmp_path / "clone"
-    git(tmp_path, "clone", "--quiet", str(repository), str(clone))
+    git(tmp_path, "clone", "--quiet", str(finished), str(clone))
     assert "2 of 2 cells to run" in plan(clone)
     dvc(clone, "pull")
     assert "2 cells up to date" in plan(clone)
@@ -130,16 +141,15 @@ def test_a_pulled_run_continues_in_a_fresh_clone(
     assert "prepared: 1 of 3 cells to run" in dvc(clone, "repro")
 
 
-def test_a_worktree_runs_its_own_code(repository: Path, tmp_path: Path) -> None:
+def test_a_worktree_runs_its_own_code(finished: Path, tmp_path: Path) -> None:
     tree = tmp_path / "tree"
-    git(repository, "worktree", "add", "--quiet", "-b", "other", str(tree))
+    git(finished, "worktree", "add", "--quiet", "-b", "other", str(tree))
     module = tree / "src/softmax_temperature/data/phrases.py"
     module.write_text(module.read_text().replace(TRAIN, "TRAIN = 60\n"))
     dvc(tree, "repro")
     assert prepared_sentences(tree) == 60
     assert "2 cells up to date" in plan(tree)
-    dvc(repository, "repro")
-    assert prepared_sentences(repository) == 3000
+    assert prepared_sentences(finished) == 3000
 
 
 @pytest.mark.slow

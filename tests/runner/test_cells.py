@@ -158,10 +158,20 @@ def test_a_flipped_bit_is_detected_and_the_next_run_repairs_it(name: str) -> Non
     assert log() == ([1] if name == "timing.json" else [1, 1])
 
 
+@pytest.fixture(scope="module")
+def folder_of_workers(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("workers")
+
+
+# The second cells run in the processes of the first, because the folder is the same.
 @pytest.mark.parametrize("deterministic", [None, False])
 def test_a_cell_finds_torch_as_the_parameters_say_and_without_a_compiler(
     deterministic: bool | None,
+    folder_of_workers: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.chdir(folder_of_workers)
+    shutil.rmtree(OUTPUT, ignore_errors=True)
     cells = [Cell(f"cell-{number}", tell_of_torch, {}) for number in range(2)]
     run_cells(
         cells,

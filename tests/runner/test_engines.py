@@ -1,5 +1,6 @@
 """All engines give equal results, lose little work in a crash, and name remedies."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,22 @@ from joblib.externals.loky import get_reusable_executor
 from softmax_temperature.runner import engines
 from softmax_temperature.runner.errors import CellsFailed, InputError
 from tests.runner import toy
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("engines")
+
+
+@pytest.fixture(autouse=True)
+def _in_empty_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start each test in the same emptied folder, so that worker processes stay.
+
+    A worker works in one folder, and its start, which imports torch, takes seconds.
+    """
+    for path in folder.iterdir():
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    monkeypatch.chdir(folder)
 
 
 def test_processes_give_the_bytes_of_one_process() -> None:
