@@ -83,7 +83,7 @@ def repository(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory: pytest.TempPathFactory, own_programs: None) -> Path:
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A committed project whose stages have run; tests may add commits and branches."""
     folder = make_repository(tmp_path_factory.mktemp("finished") / "project")
     dvc(folder, "repro")

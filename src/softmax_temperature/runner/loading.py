@@ -22,7 +22,7 @@ def uncollected() -> Iterator[None]:
 
 
 def collect_again(*, freeze: bool = True) -> None:
-    """Turn the garbage collector on; with `freeze`, it leaves existing objects alone."""
+    """Turn the garbage collector on; `freeze` makes it ignore existing objects."""
     if freeze:
         gc.freeze()
     gc.enable()

@@ -81,9 +81,9 @@ def run_program(
 ) -> int:
     """Call `work` with the command line's options, and return the exit code.
 
-    The annotations of `work` declare the options. `own_source` has turned the garbage
-    collector off for the program's imports; the work runs with it. If `arguments` are given, they
-    replace the command line.
+    The annotations of `work` declare the options. If `arguments` are given, they
+    replace the command line. `own_source` has turned the garbage collector off for the
+    program's imports; it is on again during the work.
     """
 
     @wraps(work)
