@@ -171,7 +171,7 @@ def test_a_cell_finds_torch_as_the_parameters_say_and_without_a_compiler(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(folder_of_workers)
-    shutil.rmtree(OUTPUT, ignore_errors=True)
+    shutil.rmtree("data", ignore_errors=True)
     cells = [Cell(f"cell-{number}", tell_of_torch, {}) for number in range(2)]
     run_cells(
         cells,
