@@ -8,10 +8,11 @@ from contextlib import AbstractContextManager, contextmanager
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Turn the garbage collector off in the block, for imports, which leave no garbage.
+    """Turn the garbage collector off while the block imports modules.
 
-    Otherwise the collector would scan all objects of torch repeatedly, and once more at
-    the end of the program. This takes a quarter of a short program's time.
+    Imports leave no garbage, but they let the collector scan all objects of torch
+    repeatedly, and once more at the program's end. This takes a quarter of the time of
+    a short program.
     """
     loaded = len(sys.modules)
     gc.disable()
