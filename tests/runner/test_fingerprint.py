@@ -124,7 +124,7 @@ import json, sys
 from pathlib import Path
 from softmax_temperature.params import validate
 from softmax_temperature.runner.artifacts import digest_of
-from softmax_temperature.runner.loading import uncollected, undrawn
+from softmax_temperature.runner.loading import uncollected
 from softmax_temperature.tools.profiles import render_profile
 from softmax_temperature.stages import REGISTRY, stages_of
 
@@ -139,9 +139,7 @@ def digests(profiles, arms):
         with uncollected():
             stages = stages_of(program)
         for stage in stages:
-            with undrawn():
-                declared = stage.cells(params)
-            for cell in declared:
+            for cell in stage.cells(params):
                 parts = [cell.parameters, cell.code(), sorted(map(str, cell.inputs))]
                 cells[f"{stage.name}/{cell.name}"] = digest_of(parts)
     return cells

@@ -1,6 +1,5 @@
 """Code that the programs in `pipeline/` share: options, exit codes, running cells."""
 
-import gc
 import signal
 import sys
 from collections.abc import Callable, Collection, Sequence
@@ -20,7 +19,7 @@ from softmax_temperature.runner.errors import (
     nearest,
 )
 from softmax_temperature.runner.implementations import module_of
-from softmax_temperature.runner.loading import collect_again, uncollected, undrawn
+from softmax_temperature.runner.loading import uncollected
 from softmax_temperature.runner.progress import say
 from softmax_temperature.stages import REGISTRY, stages_of
 
@@ -61,8 +60,7 @@ def stage_program(
         parameters = without_missing(parameters)
         for stage in stages:
             if only in (None, stage.name):
-                with undrawn():
-                    cells = stage.cells(parameters)
+                cells = stage.cells(parameters)
                 require_dependencies(program, cells)
                 run_cells(
                     cells,
@@ -82,14 +80,11 @@ def run_program(
     """Call `work` with the command line's options, and return the exit code.
 
     The annotations of `work` declare the options. If `arguments` are given, they
-    replace the command line. `own_source` has turned the garbage collector off for the
-    program's imports; it is on again during the work.
+    replace the command line.
     """
 
     @wraps(work)
     def command(**options: Any) -> None:
-        if not gc.isenabled():
-            collect_again()
         raise typer.Exit(exit_code(lambda: work(**options)))
 
     # Do not use rich, because its import takes a fifth of a second.

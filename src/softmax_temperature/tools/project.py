@@ -27,7 +27,7 @@ from softmax_temperature.runner.cells import (
 from softmax_temperature.runner.checkpoints import Checkpointer, UnusableCheckpoint
 from softmax_temperature.runner.errors import InputError, NotDownloadedError
 from softmax_temperature.runner.fingerprint import PACKAGE
-from softmax_temperature.runner.loading import uncollected, undrawn
+from softmax_temperature.runner.loading import uncollected
 from softmax_temperature.stages import label, stages_of
 from softmax_temperature.stages.inputs import missing_lines, without_missing
 
@@ -88,8 +88,7 @@ def plan(params: Params) -> list[StagePlan]:
             plans.append(StagePlan(name, None))
         for stage in stages:
             try:
-                with undrawn():
-                    cells = stage.cells(params)
+                cells = stage.cells(params)
             except InputError as error:
                 note = _note(error, params)
                 hours = params.compute.gpu_hours.get(stage.name)
