@@ -190,6 +190,10 @@ def test_a_row_says_over_how_many_tasks_of_the_part_shown_its_interval_is(
         "points of ECE (against A; n = 9 seeds of these 2 tasks, interval at 90 %) |"
     )
     assert shown in scorecard(tmp_path)
+    # The sd would mix the tasks' differences with those of the seeds.
+    number = scorecard(tmp_path).split(f" {shown}")[0].rpartition(": ")[2]
+    assert "[" in number
+    assert "±" not in number
 
 
 def test_a_row_has_the_level_of_its_interval_and_names_in_words(tmp_path: Path) -> None:

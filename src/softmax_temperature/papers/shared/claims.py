@@ -866,7 +866,10 @@ def texts(row: dict[str, Any]) -> dict[str, str]:
     shown["note"] = _in_words("; ".join(filter(None, extra)))
     about = [_in_words(part), _ratio_text(row), _counts_text(row)]
     qualifiers = "; ".join(filter(None, [*about, *_qualifiers(row, scale)]))
-    shown["ours"] = f"{_estimate_text(row, scale)} {unit} ({qualifiers})"
+    # Over several tasks the sd is mostly the tasks' differences, which the interval for
+    # these tasks leaves out.
+    estimate = _estimate_text(row, scale, with_sd=task_count(row) < 2)
+    shown["ours"] = f"{estimate} {unit} ({qualifiers})"
     shown["must lie"] = region.where(scale)
     if row["published"] is not None:
         shown["printed"] = f"{scale * row['published']:g}"
@@ -961,8 +964,8 @@ def _not_counted(row: dict[str, Any]) -> str:
     return f"not in the paper and so not counted: {' and '.join(sorted(others))}"
 
 
-def _estimate_text(row: dict[str, Any], scale: int) -> str:
-    """Write a value ± its sd, with its interval.
+def _estimate_text(row: dict[str, Any], scale: int, *, with_sd: bool = True) -> str:
+    """Write a value, ± its sd if `with_sd`, with its interval.
 
     Shares, which are in points, have two digits after the point, and other numbers
     have three. If the sd or an end of the interval would be rounded to 0, all numbers
@@ -970,6 +973,8 @@ def _estimate_text(row: dict[str, Any], scale: int) -> str:
     """
     names = ("value", "sd", "low", "high")
     numbers = {name: scale * row[name] for name in names if row[name] is not None}
+    if not with_sd:
+        numbers.pop("sd", None)
     fewest = 2 if scale == 100 else 3
     spread = [number for name, number in numbers.items() if name != "value" and number]
     digits = fewest

@@ -69,6 +69,8 @@ DATASETS = {
     "camvid": "CamVid",
     "cifar10": "CIFAR-10",
     "cifar100": "CIFAR-100",
+    # Of its 20,000 images, 4,000 are for validation. Other names leave these out.
+    "cifar100-20000": "CIFAR-100, 16,000 images",
     "cinic10_imagenet": "CINIC-10, ImageNet's images",
     "clusters": "clusters",
     "coil20": "COIL-20",
