@@ -373,7 +373,7 @@ def check_dense(tensor: Tensor) -> None:
 
 
 def _dense(tensor: Tensor) -> Tensor:
-    """Move `tensor` to the CPU, in a dtype that NumPy supports."""
+    """Return `tensor` on the CPU, in a dtype that NumPy supports."""
     check_dense(tensor)
     tensor = tensor.detach().cpu()
     # NumPy has neither bfloat16 nor 8-bit floating-point types.
@@ -514,7 +514,7 @@ def are_reordered(names: Sequence[str], others: Sequence[str]) -> bool:
 
 
 def _without_prefix(names: Sequence[str]) -> list[str]:
-    """Remove the prefix that all `names` share."""
+    """The `names` without the prefix that all of them share."""
     letters = zip(*names, strict=False)
     shared = sum(1 for _ in takewhile(lambda each: len(set(each)) == 1, letters))
     return [name[shared:] for name in names]

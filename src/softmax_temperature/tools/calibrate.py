@@ -117,7 +117,7 @@ class ScaledLogits(Mapping[str, Tensor]):
 
 @dataclass(frozen=True)
 class CalibrationReport:
-    """Metrics before and after temperature scaling, with 90 % intervals.
+    """Metrics before and after temperature scaling, with any 90 % intervals.
 
     `print` it, show it in a notebook, or call `plot` or `to_frame`.
 
@@ -284,9 +284,9 @@ def calibrate(
         kind: "logits", or "probs" for probabilities, whose logarithms serve as logits.
         validation: Logits and labels to fit the temperature on.
         fit_on: The rows to fit on if there are no validation rows. "half" fits on a
-            random half of the rows (of the images, if pixels are classified) and
-            reports on the other half; "all" fits and reports on all rows, which makes
-            the calibration look too good.
+            random half of the rows (of the images, if the pixels of several images are
+            classified) and reports on the other half; "all" fits and reports on all
+            rows, which makes the calibration look too good.
         bins: Number of bins of every binned metric and of the diagram.
         bootstrap: Number of resamples for the 90 % intervals, at least 19; 0 for no
             intervals.
@@ -541,7 +541,7 @@ def _halves(
 ) -> tuple[Rows, Rows]:
     """Check the rows, and split them into two random halves.
 
-    Images are not split: all pixels of an image are in the same half.
+    If there are several images, all pixels of an image are in the same half.
 
     Returns:
         The half to fit the temperature on, and the half to report on.

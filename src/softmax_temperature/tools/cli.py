@@ -392,7 +392,8 @@ def profile(name: Annotated[str, typer.Argument(help=_profiles())]) -> None:
     from softmax_temperature.runner.artifacts import write_text
     from softmax_temperature.tools.profiles import render_profile
 
-    # Render first: an invalid profile raises an error before anything is written.
+    # Render first, so that an invalid profile raises an error before anything is
+    # written.
     text, _ = render_profile(name)
     write_text(Path("params.yaml"), text)
     print(f"params.yaml is now profile {name}.")

@@ -1,4 +1,4 @@
-"""Differences between two states of the results: a run and a commit, or two studies."""
+"""Compare a study's results in this folder with a commit's, or those of two studies."""
 
 import csv
 import io
@@ -19,9 +19,11 @@ from softmax_temperature.runner.errors import InputError
 CLOSE = 1e-6
 """The largest relative difference that rounding in sums can explain."""
 NEGLIGIBLE = 1e-12
-"""Smaller values count as zero, because their relative difference is meaningless."""
+"""Two numbers that are both closer to 0 count as equal, because their relative
+difference is meaningless.
+"""
 SHOWN = 10
-"""Maximum number of lines of each kind in the text."""
+"""Maximum number of differences of each kind that the text lists."""
 
 _ENVIRONMENT = PurePosixPath("environment.json")
 _DIGEST = re.compile(r"^\.cells\[\d+\]\.(fingerprint$|inputs\.|result$)")
@@ -84,12 +86,16 @@ class Comparison:
 
     @property
     def reproduced(self) -> bool:
-        """Whether verdicts, texts and files are equal, and numbers agree to `CLOSE`."""
+        """Whether verdicts, texts and names of files are equal, and numbers agree.
+
+        Numbers agree if their relative difference is at most `CLOSE`. Pictures may
+        differ.
+        """
         agree = self.largest is None or self.largest.relative <= CLOSE
         return agree and not (self.verdicts or self.texts or self.missing)
 
     def __str__(self) -> str:
-        """One sentence, then one line per difference."""
+        """One sentence, then the first differences of each kind, one per line."""
         lines = [self._sentence()]
         if self.processors is not None and not self.reproduced:
             lines.append(
@@ -163,7 +169,10 @@ def compare_studies(first: str, second: str) -> Comparison:
 
 
 def compare(first: Files, second: Files) -> Comparison:
-    """Compare each file in `first` with the file of the same name in `second`."""
+    """Compare the files of the same name in `first` and `second`.
+
+    A file that only one of the two has is reported as missing.
+    """
     names = sorted({*first, *second})
     result = Comparison(files=len(names), processors=_other_processors(first, second))
     for name in names:

@@ -62,7 +62,7 @@ def execute(source: Path, target: Path, parameters: Mapping[str, Any]) -> None:
 
 
 def without_empty_sections(cells: Sequence[NotebookNode]) -> list[NotebookNode]:
-    """Drop the cells that show nothing, together with their text.
+    """The `cells` without those that show nothing, and without their text.
 
     A section begins with a heading. A section is dropped if it has code and none of its
     code shows anything. In the other sections, each code cell that shows nothing is
@@ -86,7 +86,7 @@ def without_empty_sections(cells: Sequence[NotebookNode]) -> list[NotebookNode]:
 
 
 def _in_order(sections: list[list[NotebookNode]]) -> list[list[NotebookNode]]:
-    """Move the section "instead" directly before "main" if "main" is empty."""
+    """The `sections` with "instead" directly before "main" if "main" is empty."""
     main = [section for section in sections if "main" in _tags(section[0])]
     instead = [section for section in sections if "instead" in _tags(section[0])]
     if not main or not instead or not _is_empty(main[0]):

@@ -124,7 +124,7 @@ def _open(mapping: CommentedMap, indent: int = 0) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """Replace all lists in `value`, at any depth, with plain Python lists."""
+    """The list `value` and the lists in it, at any depth, as plain Python lists."""
     if isinstance(value, list):
         return [_plain(part) for part in value]
     return value

@@ -37,7 +37,10 @@ Only = Annotated[
 def stage_program(
     program: str, description: str | None, arguments: Sequence[str] | None = None
 ) -> int:
-    """Run the cells of all stages of `program`, and return the exit code."""
+    """Run the cells of the stages of `program`, and return the exit code.
+
+    The option `--only` names a single stage to run.
+    """
     names = [entry.name for entry in REGISTRY if entry.program == program]
 
     def work(params: ParamsFile = PARAMS, only: Only = None) -> None:

@@ -85,7 +85,7 @@ class TemperatureScaler(
         at_bound_: Whether no temperature fits, because the logits separate the labels
             or carry no information about them. If so, `temperature_` is 1, and `fit`
             warns.
-        classes_: The label of each column of logits.
+        classes_: The label of each class, in the order of the columns of logits.
 
     Examples:
         >>> from softmax_temperature import sample_logits

@@ -62,9 +62,10 @@ class Suggestion:
         inverse_temperature: The suggested value, which multiplies the cosines.
         rule: The rule used: "search" after a search, else "heuristic" or "best
             constant", whichever loses less in the study.
-        expected_loss: Mean loss of the suggested rule over the study's pairs that, like
-            the given embeddings, lie inside or outside the range. Each pair's data set
-            is left out of the fit and of the range.
+        expected_loss: Mean loss of the rule that is suggested without a search, over
+            the study's pairs that, like the given embeddings, lie inside or outside the
+            range; over all pairs if the heuristic does not separate them. Each pair's
+            data set is left out of the fit and of the range.
         inside: Whether all statistics lie in the range of the study; if not, the
             heuristic is not used.
         outside: Names of the statistics outside that range.
@@ -342,7 +343,7 @@ def searched(
     seed: int,
     device: str,
 ) -> Suggestion:
-    """Replace the suggested value with the best one found on the paper's grid.
+    """Return `suggestion` with the best value that a search finds on the paper's grid.
 
     Cosine classifiers are trained at all values of the grid and at the value of each
     rule. Accuracy is measured on the test rows, or else on a random quarter of the

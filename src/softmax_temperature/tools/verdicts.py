@@ -316,8 +316,8 @@ def register(root: Path = Path()) -> list[str]:
     """Add new and changed claims to the register.
 
     Returns:
-        One line for every added row, with the claim and digest that docs/protocol.md
-        must name.
+        One line for every added row, with the claim and its digest. The line says so if
+        docs/protocol.md must name them.
     """
     known = registry.registered(root)
     added = registry.changed(known, state(root))

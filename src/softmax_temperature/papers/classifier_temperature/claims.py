@@ -4,8 +4,8 @@ Section 3.1 and Figure 2 are about rescaling; section 4.3, Figures 3 and 4 and T
 are about correlations. All pairs on one data set share its classes and samples. A data
 set therefore counts once, and intervals are over data sets; for a correlation over
 pairs, the interval comes from the jackknife. The claims about rescaling use a single
-pair, so their intervals are over repeats. Pairs with untrained backbones are left out,
-because the paper has none.
+pair, so their intervals are over repeats. All other claims leave out pairs with
+untrained backbones, because the paper has none.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _STUDY = "collection"
 _N = {_STUDY: 21}
 _REPEATS = {_STUDY: 20}
 _LOOKS = {_STUDY: 4}
-"""Four looks: three earlier runs of the study had twelve of the data sets."""
+"""Four looks: three earlier versions of the study had twelve of the data sets."""
 _WIDENED = (
     "Student's interval, widened after Nadeau and Bengio for folds that share training "
     "data."

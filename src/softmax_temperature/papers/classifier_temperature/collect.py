@@ -186,5 +186,5 @@ def _rescalings(artifact: Artifact, epochs: int) -> list[dict[str, Any]]:
 
 
 def _numbered(rows: Sequence[Mapping[Any, Any]]) -> list[dict[str, Any]]:
-    """Add the column `run`, which numbers `rows` from 0."""
+    """The `rows` with a column `run`, which numbers them from 0."""
     return [{RUN: number, **row} for number, row in enumerate(rows)]

@@ -41,8 +41,7 @@ RESCALED = {"plain": "plain loss", "rescaled": "loss divided by α"}
 SEARCHED = (1, 250)
 """The smallest and the largest inverse temperature in the search of section 4.1."""
 LARGEST_SHOWN = 500
-"""The largest prediction on the axis of Figure 4; larger ones are shown at its upper
-edge.
+"""The largest prediction on the axis of Figure 4; larger ones are in a strip above it.
 """
 _BELOW = 0.55
 _ABOVE = 750
@@ -336,8 +335,7 @@ def cost_of_rules(runs: Runs) -> Figure:
         ax=axes,
     )
     rows = order.get_indexer(pd.Index(table["rule"]))
-    # Seed the jitter, which seaborn does not, so that the file is the same on every
-    # run.
+    # Seed the jitter, which seaborn does not, so that equal results give equal files.
     jitter = np.random.default_rng(0).uniform(-0.25, 0.25, len(table))
     axes.scatter(table["points"], rows + jitter, s=5, alpha=0.6, zorder=3)
     axes.set(

@@ -120,7 +120,7 @@ def read(folder: Path) -> Runs:
 
 
 def tidied(runs: Runs) -> Runs:
-    """Add the columns that are derived from the runs' factors and values."""
+    """Return `runs` with the columns that are derived from factors and values."""
     table = runs.table
     is_drawn = table["dataset"].str.startswith(GENERATED)
     table = table.assign(

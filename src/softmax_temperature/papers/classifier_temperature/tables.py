@@ -113,8 +113,10 @@ def cost_of_rules(runs: Runs) -> pd.DataFrame:
 def cost_of_suggest(runs: Runs) -> pd.DataFrame:
     """The accuracy that `suggest` and other rules lose on left-out data sets.
 
-    For a pair inside the range of the other data sets, `suggest` uses the regression's
-    prediction. Outside the range, it uses the best constant of the other data sets.
+    For a pair inside the range of the other data sets, `suggest` stands here for the
+    regression's prediction. Outside the range, it stands for the best constant of the
+    other data sets. The command also uses the constant inside the range if it loses
+    less there.
 
     Returns:
         One row per range of pairs and rule. `range` is "all", "inside" or "outside".

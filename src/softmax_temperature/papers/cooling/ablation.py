@@ -177,7 +177,7 @@ def _pairs(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _with_reference(cooled: pd.DataFrame, without: pd.DataFrame) -> pd.DataFrame:
-    """Add the column `compared_with`, the experiment without Cooling to compare with.
+    """The `cooled` runs with `compared_with`: the experiment without Cooling.
 
     The reference is the run's own experiment if that experiment also trains without
     Cooling, otherwise the main recipe's experiment. It is "" if neither exists.

@@ -1,8 +1,8 @@
 """The sentences of the Cooling paper, as claims.
 
 In comparisons of accuracy, a run that diverged or got stuck counts as if it guessed.
-Runs are compared in pairs that share data set, network, schedule and seed, and start
-from the same weights.
+Runs are compared in pairs that share data set, network and seed, and start from the
+same weights. The runs of a pair also share the schedule, unless schedules are compared.
 """
 
 import pandas as pd
@@ -74,8 +74,8 @@ from softmax_temperature.papers.shared.statistics import OverTasks, Task
 NEGLIGIBLE = 0.01
 """A difference in accuracy below one point counts as no difference."""
 LEAST = 0.001
-"""A gain in segmentation counts only above this share, because two seeds may agree on a
-gain near 0.
+"""A gain in segmentation counts only above this fraction, because a few seeds may agree
+on a gain near 0.
 """
 CHEAP = 0.019
 """Section 3.1: the time of one Cooling step divided by the time of an epoch."""
@@ -101,7 +101,7 @@ _WHOLE_PAPER = "paper"
 _SMALL = "cooling_cifar10"
 """The study with a network of half the paper's width, and 10,000 training images."""
 _N = {_STUDY: 3}
-"""The number of seeds, the same as in the paper."""
+"""The planned number of seeds by study; it is the paper's."""
 _LOOKS_AT_CAMVID = {_SMALL: 3}
 """Three looks: segmentation had two seeds, then four, then ten."""
 _LOOKS_AT_SCHEDULES = {_SMALL: 2}
@@ -130,7 +130,10 @@ def _gain(mode: str, *, among: Where) -> Difference:
 
 
 def _accuracy(first: Where, second: Where, among: Where) -> Difference:
-    """The accuracy of `first` minus that of `second`, as a mean over schedules."""
+    """The accuracy of `first` minus that of `second`, over runs in `among`.
+
+    The pairs of runs share the schedule.
+    """
     return Difference(
         of=ACCURACY,
         first=first,
@@ -309,7 +312,10 @@ def _helps_with_factors(among: Where) -> Difference:
 
 
 def _diverges_with_factors(among: Where) -> Proportion:
-    """The share of seeds with which training diverges at every factor above 1."""
+    """The share of seeds with which training diverges at every factor above 1.
+
+    There is one part per data set.
+    """
     return Proportion(
         of=Having("diverged", DIVERGED),
         among=among & FACTOR_ABOVE_1,

@@ -179,7 +179,7 @@ def recipe_factors(recipe: Recipe) -> dict[str, Any]:
 
 
 def schedule_factor(schedule: Schedule) -> str:
-    """The paper's name for `schedule`.
+    """The factor `schedule`: for the paper's schedules, a key of `display.SCHEDULES`.
 
     The name comes from the schedule's settings, not from its key in the parameters.
     """

@@ -230,7 +230,7 @@ def read(folder: Path) -> Runs:
 
 
 def tidied(runs: Runs) -> Runs:
-    """Add the columns that are derived from the runs' factors and values."""
+    """Return `runs` with the columns that are derived from factors and values."""
     table = runs.table.astype({"printed_model": object})
     table = table.fillna({"printed_model": ""})
     is_printed = (table["printed_model"] != "") & (table["train_images"] >= WHOLE)

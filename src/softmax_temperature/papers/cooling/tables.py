@@ -50,7 +50,7 @@ _PAPERS_UNET = "small U-Net ~9M params"
 
 
 def _named(table: pd.DataFrame) -> pd.DataFrame:
-    """Rename data sets and networks to the paper's names, where the paper has them."""
+    """The `table` with the paper's names of data sets and networks, if it has them."""
     printed = table["printed_model"].str.replace(_DETAILS, "", regex=True)
     is_named = printed != ""
     return table.assign(
@@ -117,7 +117,7 @@ def _profiles(dataset: str, _: str) -> tuple[str, ...]:
 
 
 def _with_images(runs: Runs, table: pd.DataFrame) -> pd.DataFrame:
-    """Add the number of images to the names of data sets that are parts of the paper's.
+    """The `table` with the number of images in the names of parts of the paper's data.
 
     For such a data set, the table shows the printed value, but no difference from it.
     """

@@ -89,7 +89,7 @@ def table(runs: Runs) -> pd.DataFrame:
 
 
 def _with_method(rows: pd.DataFrame) -> pd.DataFrame:
-    """Add `method`, the label of the main recipe's loss to compare each run with."""
+    """The `rows` with `method`, the label of the main recipe's loss to compare with."""
     return rows.assign(method=rows["arm"].replace(WRITTEN_LABELS))
 
 

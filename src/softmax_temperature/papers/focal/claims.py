@@ -141,9 +141,9 @@ _IMAGES = "focal_cifar10"
 _MORE_IMAGES = "focal_cifar100"
 _TRANSLATION = "translation_multi30k"
 _FIVE = {_FULL: 5}
-"""The number of seeds for cross-entropy and for FLSD-53."""
+"""The planned number of seeds for cross-entropy and for FLSD-53, by study."""
 _THREE = {_FULL: 3}
-"""The number of seeds for each of the other losses of Table 1."""
+"""The planned number of seeds for each of the other losses of Table 1, by study."""
 _LOOKS_AT_IMAGES = {_IMAGES: 3}
 """Three looks: cross-entropy and FLSD-53 had four seeds, then six, then eleven."""
 _LOOKS_AT_CE = {_IMAGES: {"FLSD-53 against CE": 3}}
@@ -165,8 +165,8 @@ def _difference(
 ) -> Difference:
     """The difference in `of`: the runs with `first` minus the runs with `second`.
 
-    The two losses may have different recipes: the Brier loss is averaged over a batch,
-    while the other losses are summed.
+    The two losses may have different recipes: for images, for instance, the released
+    code averages the Brier loss over a batch and sums the other losses.
     """
     return Difference(
         of=of,
@@ -357,7 +357,7 @@ def _directions_apart() -> Parts:
 
 
 def _linear(of: Measure) -> dict[str, Difference]:
-    """Compare `of` between linear models trained with CE and with each focal loss."""
+    """The contrasts of `of` between linear models, CE against each focal loss."""
     losses = {"FL-1": FL_1, "FL-2": FL_2, "FL-3": FL_3}
     return {name: _of_linear_models(loss, of) for name, loss in losses.items()}
 

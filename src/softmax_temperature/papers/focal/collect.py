@@ -129,7 +129,7 @@ def collect(params: Params, folder: Path) -> None:
 
 
 def _with_missing_outliers(runs: Runs, params: Params) -> Runs:
-    """Add the out-of-distribution sets that this machine lacks to the table `not_run`.
+    """Return `runs` with missing out-of-distribution sets in the table `not_run`.
 
     The tasks themselves run without these sets.
     """

@@ -58,8 +58,8 @@ class BesideSelected(Contrast):
 
     Runs on texts are judged after their last epoch, like runs on images. The note gives
     the difference at the epoch of best validation accuracy, which the paper uses for
-    texts: in a short run, the choice of the epoch affects the calibration error more
-    than the loss does.
+    texts, because in a short run the choice of the epoch affects the calibration error
+    more than the loss does.
 
     Attributes:
         difference: The difference after the last epoch.
@@ -70,7 +70,7 @@ class BesideSelected(Contrast):
     selected: Measure
 
     def measure(self, runs: Runs) -> Measurement:
-        """Measure the difference; the note has its values at the selected epochs."""
+        """Measure the difference; the note has its means at the selected epochs."""
         measurement = self.difference.measure(runs)
         among = self.difference.among & SELECTED_BY_VALIDATION
         beside = replace(self.difference, of=self.selected, among=among)

@@ -98,7 +98,7 @@ def stopping_epochs(
 def change_where_overfitted(name: str, *, sign: int = 1) -> Derived:
     """The change in a test metric from the epoch of lowest test NLL to the last epoch.
 
-    Only runs whose test NLL rises have a value: see `OVERFITTED`.
+    Only runs whose test NLL rises by enough (see `OVERFITTED`) have a value.
 
     Args:
         name: "nll_right" or "nll_wrong", the NLL of the right or of the wrong samples.
@@ -219,4 +219,4 @@ def _bleu_points(runs: Runs, chosen: pd.DataFrame) -> pd.Series[float]:
 
 
 BEST_BLEU = Derived("BLEU", _bleu_points)
-"""The highest test BLEU over temperatures, in points."""
+"""The highest test BLEU over temperatures, on the scale from 0 to 100."""

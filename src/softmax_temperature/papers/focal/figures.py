@@ -60,13 +60,15 @@ COLOURS: Mapping[str, Any] = defaultdict(
 )
 """The colour of each loss, by label.
 
-Each family of losses has its own hue; a larger gamma is darker. Losses that the paper
-does not have are grey.
+Each family of losses has its own hue; a larger gamma is darker. A loss without an entry
+is grey.
 """
 GAMMAS_3A = (1, 2, 3, 5, 7, 8, 9)
 """The gammas of Figure 3(a), read from the authors' plot; the text names none."""
 CONFIDENT = 0.9
-"""Appendix C: cross-entropy errs "almost always with greater than 90% confidence"."""
+"""The confidence at which Figure C.2 draws lines. In appendix C, cross-entropy errs
+"almost always with greater than 90% confidence".
+"""
 _CROSS_ENTROPY: Mapping[str, Where] = {"CE": CE}
 _RARE = 0.001
 """A bin with at most this share of the samples does not widen the axis."""

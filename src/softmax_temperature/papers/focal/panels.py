@@ -34,7 +34,7 @@ Pictures = dict[str, NDArray[np.uint8]]
 
 
 def with_panels(runs: Runs, params: Params, pixels: Path) -> tuple[Runs, Pictures]:
-    """Add the predictions on the images of Figure H.1, and return their pixels as well.
+    """Return `runs` with the predictions on the images of Figure H.1, and the images.
 
     Half of the `focal.evaluation.panels` images are the first test images that all
     losses of the figure classify correctly, and half are the first that all get wrong,

@@ -58,7 +58,7 @@ NOISE_FLOOR = "noise_floor"
 GUESSING = 1.1
 """A run guesses if its accuracy is below this multiple of the accuracy of guessing."""
 IMAGES = 4
-"""The number of images that all losses get right, and of those that all get wrong.
+"""The largest number of images that all losses get right, and that all get wrong.
 
 The paper shows the same numbers.
 """

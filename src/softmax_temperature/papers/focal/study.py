@@ -160,7 +160,7 @@ SHOWN_ORDER = ("CE", "Brier", "MMCE", "LS-0.05", "LS-0.1", *FOCAL_LOSSES)
 
 
 def in_shown_order(labels: Iterable[str]) -> list[str]:
-    """Sort the labels of losses as in `SHOWN_ORDER`; all other labels come last."""
+    """The `labels` of losses, sorted as in `SHOWN_ORDER`; other labels come last."""
     places = {label: place for place, label in enumerate(SHOWN_ORDER)}
     return sorted(labels, key=lambda label: places.get(label, len(places)))
 
@@ -225,13 +225,13 @@ One has the highest test BLEU, the other the lowest validation ECE.
 
 
 def after_scaling(metric: Metric) -> Metric:
-    """Take `metric` at the temperature with the lowest validation ECE."""
+    """Return `metric` at the temperature with the lowest validation ECE."""
     # Section 5 reports the temperatures that this criterion chooses.
     return replace(metric, scaled=True)
 
 
 def at_selected_epoch(metric: Metric) -> Metric:
-    """Take `metric` at the epoch whose weights the experiment evaluates."""
+    """Return `metric` at the epoch whose weights the experiment evaluates."""
     return replace(metric, epochs=at_epoch("selected_epoch"))
 
 
@@ -247,7 +247,7 @@ def read(folder: Path) -> Runs:
 
 
 def tidied(runs: Runs) -> Runs:
-    """Add the columns that are derived from the runs' factors and values."""
+    """Return `runs` with the columns that are derived from factors and values."""
     table = runs.table
     texts = ["variant", "variant_of", "printed_dataset", "printed_network"]
     texts += ["differs", "embeddings", "noise", "mmce_form", "milestones", "options"]

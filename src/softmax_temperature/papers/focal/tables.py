@@ -204,7 +204,7 @@ def _missing(runs: Runs, printed: pd.DataFrame) -> list[tuple[str, str]]:
 
 
 def _named_missing(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rename the data sets and networks of experiments without runs, as in `_named`."""
+    """The `rows` of experiments without runs, with the names as in `_named`."""
     rows = rows.assign(
         is_printed=rows["printed_dataset"] != "", arm="", value=0.0, noise=""
     )
@@ -218,7 +218,7 @@ def _named_missing(rows: pd.DataFrame) -> pd.DataFrame:
 def in_order(
     rows: pd.DataFrame, keys: Sequence[str], orders: Mapping[str, Sequence[str]]
 ) -> pd.DataFrame:
-    """Sort `rows` by `keys`.
+    """The `rows`, sorted by `keys`.
 
     The values of a key are in the order that `orders` gives for it, or else in their
     order of appearance.
@@ -231,7 +231,7 @@ def in_order(
 
 
 def _named(rows: pd.DataFrame) -> pd.DataFrame:
-    """Rename data sets and networks to the paper's names, where the paper has them.
+    """The `rows` with the paper's names of data sets and networks, where it has them.
 
     An out-of-distribution or shifted set becomes part of the data set's name. If an
     experiment has no scores on such a set, the set's rows are left out.
@@ -257,7 +257,7 @@ def _named(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _with_remarks(runs: Runs, table: pd.DataFrame) -> pd.DataFrame:
-    """Add the source of word vectors, and remarks on differences from the paper."""
+    """The `table` with the sources of word vectors, and with remarks on differences."""
     runs_of = runs.select(MAIN).drop_duplicates("experiment").set_index("experiment")
     differs = {name: _differs(row) for name, row in runs_of.iterrows()}
     remarks = {
@@ -290,7 +290,10 @@ def printed_numbers(title: str) -> pd.DataFrame:
 
 
 def profiles_of(dataset: str, network: str) -> tuple[str, ...]:
-    """The profiles that train `network` on `dataset`, both named as in the paper."""
+    """The profiles that train `network` on `dataset`, both named as in the paper.
+
+    The first is the one to suggest to the reader.
+    """
     if dataset in _TEXT_DATASETS:
         return ("text", "paper")
     is_cifar10 = dataset.partition(" vs ")[0] == "CIFAR-10"
@@ -553,8 +556,8 @@ TABLES: tuple[Table, ...] = (
         title="notebook evaluate_single_model_ood.ipynb",
         printed_only=True,
     ),
-    # This table is our own: it shows test images of another data set with the same
-    # classes.
+    # This table is our own: it has scores on test images of another data set with the
+    # same classes.
     LossTable(
         name="table_shift",
         losses=TABLE_1_LOSSES,

@@ -223,7 +223,7 @@ class Paper(NamedTuple):
 
     Attributes:
         slug: Name of the paper's folder.
-        title: Title of the paper's notebook.
+        title: Title of the paper's notebook; the slug in words if it was not executed.
         about: Data sets and networks of the study.
         claims: Rows of `claims.json`.
         content: The notebook as HTML, without its code.

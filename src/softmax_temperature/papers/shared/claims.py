@@ -2,8 +2,10 @@
 
 A claim holds if the interval of its contrast lies inside the criterion's region, is
 contradicted if the interval lies outside, and is inconclusive if the interval crosses a
-bound. A claim without a measurement is not tested. Every claim of a paper has a row in
-`claims.json`, so that none is silently absent.
+bound. A contrast with several parts has one interval per part (see `_verdict`); a part
+is also inconclusive if some of its tasks decide the opposite. A claim without a
+measurement is not tested. Every claim of a paper has a row in `claims.json`, so that
+none is silently absent.
 
 Each claim names its primary study, which gives the claim's verdict, and the number of
 looks at each study's data: after k looks, data are judged at the level 1 - 0.10 / k.
@@ -102,7 +104,7 @@ class Criterion:
         return self.low < ends[0] and ends[1] < self.high
 
     def excludes(self, ends: Ends) -> bool:
-        """Whether the whole interval lies outside the region, or touches its bound."""
+        """Whether the whole interval lies outside the region; it may touch a bound."""
         return ends[1] <= self.low or ends[0] >= self.high
 
     def margin(self, value: float) -> float:
@@ -187,7 +189,7 @@ class Claim:
         where: The place in the paper.
         statement: The sentence.
         compares: The contrast in words, for readers of the scorecard.
-        contrast: The runs to compare, and the number by which they are compared.
+        contrast: The quantity that the sentence is about, to measure on a study's runs.
         criterion: The region in which the contrast's interval must lie.
         published: The printed number that corresponds to the contrast, or one for each
             part; None if none is printed.
@@ -200,8 +202,8 @@ class Claim:
         n: The planned number of values, by study, registered before the study runs.
         stand_in: The data that stand in for the paper's, by study.
         derived: Whether the sentence is our own derivation, not the paper's.
-        same_everywhere: Whether all studies have the same data for the claim, so that
-            only the primary study shows them.
+        same_everywhere: Whether all studies have the same data for the claim. If so,
+            only the primary study and the profiles in `DIRECTIONS_ONLY` judge it.
     """
 
     id: str
@@ -245,7 +247,7 @@ class Judged:
     Numbers are None if nothing was measured.
 
     Attributes:
-        note: Text for the notes column, with its numbers as fractions.
+        note: Text for the notes column; shares in it are fractions.
         n: The number of values behind the interval.
         counted: Plural noun for the values that n counts, such as "seeds"; `each` in
             `claims.json`.
@@ -256,8 +258,9 @@ class Judged:
         not_run: The parts that were not run and are not required by the claim.
         qualifier: Text without which the numbers would mislead, shown wherever they are
             shown; `remark` in `claims.json`.
-        detectable: The smallest distance from the bound that the design detects with
-            80 % power; for an equivalence, the smallest margin around 0.
+        detectable: The smallest distance from the bound that the design detects with 80
+            % power. For a region with two bounds, it is the smallest half-width of a
+            region around the true value that would be shown to contain this value.
         planned: The effect behind `n_for_power`, see `_planned_effect`.
         n_for_power: The smallest n that detects the planned effect with 80 % power.
         unit: The unit of the numbers.
@@ -341,7 +344,7 @@ class JudgedPart:
 def judge_all(
     paper: str, claims: Sequence[Claim], runs: Any, *, profile: str
 ) -> list[dict[str, Any]]:
-    """Judge every claim, and return the rows of `claims.json`, in order.
+    """Judge every claim, and return the rows of `claims.json` in the claims' order.
 
     Tasks that the paper does not have are pooled only in the profiles in
     `DIRECTIONS_ONLY`.
@@ -410,8 +413,9 @@ def judge(
         criterion: The region in which the intervals must lie.
         measurement: The estimates of the parts.
         all_tasks: Whether tasks that the paper does not have are pooled as well.
-        elsewhere: Another study, which tests the claim if the measurement does not; ""
-            if there is none.
+        elsewhere: The claim's primary study, if the measurement is from another study,
+            otherwise "". The note of a claim that is not tested says that this study
+            would test it.
         level: The level at which a part is judged, before the correction for several
             parts.
         levels_of_parts: The level of each part that is not judged at `level`, by the
@@ -438,7 +442,10 @@ def judge(
 
 
 def _pooled_parts(measurement: Measurement, *, all_tasks: bool) -> dict[str, Quantity]:
-    """The parts of `measurement`, over all tasks or only over the paper's own."""
+    """The parts of `measurement`, over all tasks or only over the paper's own.
+
+    In the second case, parts without a task of the paper are left out.
+    """
     parts = {}
     for name, part in measurement.parts.items():
         pooled = part if all_tasks else part.of_paper()
@@ -455,7 +462,7 @@ def _absent(measurement: Measurement) -> str:
 
 
 def _count_of_parts(measurement: Measurement, judged: Sized) -> int:
-    """The number of parts that can decide the claim.
+    """The number of parts for which the levels of single parts are corrected.
 
     For a claim about all parts together, missing parts count as well.
     """
@@ -538,7 +545,8 @@ def _decided(
 ) -> Judged:
     """The verdict on all parts, with the numbers of one part.
 
-    That part decides the verdict or, if no part does, leaves it open.
+    That part is the one that `_most_telling` chooses from the parts that decide the
+    verdict or, if none does, from those that `_verdict` returns instead.
     """
     judged = _judged_parts(
         criterion, parts, levels, _count_of_parts(measurement, parts)
@@ -650,9 +658,10 @@ def _decides(
     contains: Callable[[Ends], bool],
     contradicts: Callable[[Ends], bool],
 ) -> bool:
-    """Whether a part's interval lies in a region, and no task contradicts it.
+    """Whether a part's interval lies in a region, and none of its tasks contradicts it.
 
-    A task contradicts the part if its own interval lies in the opposite region.
+    Tasks contradict the part if one independent block of them (see `Quantity.alone`)
+    has an interval in the opposite region.
 
     Args:
         part: The part.
@@ -672,7 +681,8 @@ def _verdict(
     """The verdict on all parts together, and the parts that decide it or leave it open.
 
     A claim about all parts is contradicted by one part, and a claim about some part is
-    supported by one part. The opposite verdicts need all parts.
+    supported by one part. The opposite verdicts need all parts. If only missing parts
+    leave the verdict open, all judged parts are returned.
     """
     by_one, by_all = CONTRADICTED, HOLDS
     if criterion.some:
@@ -705,7 +715,7 @@ def _most_telling(criterion: Criterion, candidates: Sequence[JudgedPart]) -> Jud
 def _disagreement(
     criterion: Criterion, parts: Mapping[str, Quantity], levels: Mapping[str, float]
 ) -> str:
-    """Name the parts whose tasks have opposite verdicts; "" if there are none."""
+    """Say that tasks have opposite verdicts, and in which parts; "" if none have."""
     disagreeing = [
         name for name, part in parts.items() if _disagree(criterion, part, levels[name])
     ]
@@ -717,7 +727,7 @@ def _disagreement(
 
 
 def _disagree(criterion: Criterion, part: Quantity, level: float) -> bool:
-    """Whether one task of `part` supports the claim and another contradicts it."""
+    """Whether some tasks of `part` support the claim and others contradict it."""
     alone = part.alone(level)
     holds = any(map(criterion.contains, alone))
     return holds and any(map(criterion.excludes, alone))
@@ -759,12 +769,15 @@ def _note(
 
 
 def percent(level: float) -> str:
-    """Write `level` in percent, with at most three digits."""
+    """Write `level` in percent, with at most three significant digits."""
     return f"{100 * level:.3g} %"
 
 
 def in_note(template: str, values: Sequence[float], *, points: bool = False) -> str:
-    """Fill `values` into the `template` of a note, either unchanged or in points."""
+    """Fill `values`, with their signs, into the `template` of a note.
+
+    If `points` is true, the values are fractions and are written in points.
+    """
     if points:
         return template.format(*(f"{100 * value:+.1f}" for value in values))
     return template.format(*(f"{value:+.3f}" for value in values))
@@ -773,11 +786,12 @@ def in_note(template: str, values: Sequence[float], *, points: bool = False) -> 
 def at_level(
     row: dict[str, Any], measurement: Measurement, level: float
 ) -> dict[str, Any]:
-    """Change a row of `claims.json`, so that its interval is at another level.
+    """Return a copy of a row of `claims.json` with its interval recomputed.
 
-    The verdict and the power do not change. If several looks or parts raised the row's
-    level, they raise the new level as well: the error 1 - level is divided by the same
-    number.
+    The interval is at `level`. If several looks or parts raised the row's own level,
+    they raise the new level as well: the error 1 - `level` is divided by the same
+    number. The verdict and the power do not change. A row without an interval is
+    returned unchanged.
 
     Args:
         row: The row.
@@ -817,7 +831,7 @@ def _pooled(row: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def claims_table(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
-    """The table of claims for a reader: one row per claim, with its `texts`."""
+    """The table of claims for a reader: one row per claim, with some of its `texts`."""
     columns = ["claim", "where", "printed", "ours", "must lie", "verdict", "note"]
     table = pd.DataFrame(map(texts, rows))[columns]
     if rows and rows[0]["profile"] in DIRECTIONS_ONLY:
@@ -828,8 +842,9 @@ def claims_table(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
 def texts(row: dict[str, Any]) -> dict[str, str]:
     """The texts of a row of `claims.json` for a reader.
 
-    Shares and their differences are in points; other numbers are unchanged. A claim
-    that was not tested has no unit, so its bound and printed number are left out.
+    Shares and their differences are in points or percent; other numbers keep their
+    unit. A claim that was not tested has no unit, so its columns `printed`, `ours` and
+    `must lie` are dashes, and the bound in `criterion` is written without a unit.
     """
     region = Criterion.of(row)
     level = 1 - (1 - LEVEL) / row["looks"]
@@ -884,7 +899,10 @@ def _ratio_text(row: dict[str, Any]) -> str:
 
 
 def _counts_text(row: dict[str, Any]) -> str:
-    """Write the number of values, the number of tasks, and the interval's level."""
+    """Write the numbers of values and of tasks, and the level of the interval.
+
+    The number of tasks is left out if it is 1, and the level if there is no interval.
+    """
     text = f"n = {row['n']} {row['each']}"
     if task_count(row) > 1:
         text += f" of these {task_count(row)} tasks"
@@ -932,6 +950,7 @@ def _power_text(row: dict[str, Any], scale: float) -> str:
     """Write the detectable effect and the required n at 80 % power.
 
     The detectable effect is a margin or a distance from the bound, in the claim's unit.
+    The text is "" if the design detects no effect.
     """
     if row["detectable"] is None:
         return ""

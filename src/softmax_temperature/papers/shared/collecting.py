@@ -81,9 +81,10 @@ class MeasuredRun:
     """The results that were read from a run's cell.
 
     Attributes:
-        facts: The run's columns that are not factors: outcome, epochs done, sizes.
+        facts: The run's columns that its declaration lacks, such as outcome, epochs
+            done and sizes.
         rows: The values. Each row has a split, an epoch and metrics, and optionally
-            `scaled`.
+            `scaled` and `run`.
         tables: The run's rows of measured tables, by the name of the table's file.
     """
 
@@ -143,10 +144,11 @@ def gather(
 ) -> Runs:
     """Collect the declared runs, in the order of their declaration.
 
-    Runs whose data or weights are missing here are taken from the rows that another
-    machine recorded. If no machine recorded them, the table `NOT_RUN` lists their
-    experiments, one row each, without seeds. The table also lists experiments that were
-    declared after another machine recorded the study and have not been trained yet.
+    Runs without a cell on this machine, and runs whose data or weights are missing
+    here, are taken from the rows that another machine recorded. If data are missing and
+    no machine recorded the runs, the table `NOT_RUN` lists their experiments, one row
+    each, without seeds. The table also lists experiments that were declared after
+    another machine recorded the study and have not been trained yet.
 
     Args:
         folder: The paper's folder, which may hold another machine's runs.
@@ -389,7 +391,11 @@ def _still_declared(
 
 
 def _same_parameters(run: DeclaredRun, recorded: Row | None) -> bool:
-    """Whether `run` was recorded with the parameters that are now declared."""
+    """Whether `run` was recorded with the parameters that are now declared.
+
+    If the declared parameters are unknown, because they depend on the cell's inputs,
+    any recorded parameters count as the same.
+    """
     if recorded is None:
         return False
     return run.parameters is None or _agree(run.parameters, recorded)

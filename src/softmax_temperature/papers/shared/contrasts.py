@@ -2,9 +2,9 @@
 
 `Difference(of=ACCURACY, first=LAST_LAYER, second=NO_COOLING, among=TABLE_1)` is the
 accuracy with last-layer Cooling minus the accuracy without Cooling, over pairs of runs
-that share everything else. A contrast gives an estimate with an interval for each of
-its parts; a claim about one quantity has one part. `sweeps` has the contrasts along a
-swept factor: the best value, slopes and correlations.
+with the same data set, network and seed. A contrast gives an estimate with an interval
+for each of its parts; a claim about one quantity has one part. `sweeps` has the
+contrasts along a swept factor: the best value, slopes and correlations.
 
 Two kinds of footnote accompany a result. A `note` is text for the notes column, with {}
 for each number; `note_values` are these numbers, kept separately so that they can be
@@ -45,10 +45,12 @@ from softmax_temperature.runner.errors import InputError
 TASK = ("dataset", "network")
 """The factors that define a task, unless a contrast has others.
 
-Runs that agree in these factors and in the seed start from the same weights.
+Runs that agree in these factors and in the seed may start from the same weights, so
+their values count as dependent.
 """
 OWN = "own"
-"""The column of `Runs.table` that says whether the paper has the run's data set."""
+"""The column of `Runs.table` that says whether a run counts as one on the paper's data.
+"""
 
 Note = Callable[[Runs, pd.DataFrame], str]
 """A function that writes a note, from a study's runs and the rows behind a contrast."""
@@ -117,13 +119,13 @@ class Computed(Contrast):
 class Evidence:
     """The estimates of some parts, the reasons why others are missing, and the runs.
 
-    The two arms of a part are compared on the seeds that both have. A seed that one
+    If a part compares two arms, it does so on the seeds that both have. A seed that one
     part lacks still counts in the other parts.
 
     Attributes:
         parts: The estimate of each part.
         missing: The parts without an estimate, each with the reason.
-        runs: The runs behind the estimates.
+        runs: The rows of `Runs.table` for the runs behind the estimates.
     """
 
     parts: Mapping[str, Quantity]
@@ -138,13 +140,13 @@ class Declared(Contrast):
     Attributes:
         of: The metric to compare.
         among: The runs to use.
-        tasks: The factors that define a task. The mean of each task is one value, and
-            all tasks have equal weight.
+        tasks: The factors that define a task. `OverTasks` says how the tasks' values
+            are averaged.
         averaged_over: Factors over which the values of one task and seed are averaged.
         split_by: A factor, or another column of `Runs.table`, each of whose values is a
             separate part.
-        note_metrics: Other metrics of the same runs whose values the note gives, by
-            their names in the note.
+        note_metrics: Other metrics of the same runs, by their names in the note, which
+            gives the same contrast for each of them.
         lost_as: Words for the value that `of` gives to a lost run, if it gives one.
         note: Function that writes a note about the runs.
         counted: Plural noun for a task's values, such as "seeds".
@@ -201,7 +203,7 @@ class Declared(Contrast):
         )
 
     def notes(self, runs: Runs, behind: pd.DataFrame) -> list[str]:
-        """The notes that have no numbers to fill in: on lost runs, and the own `note`.
+        """The notes without numbers to fill in: on lost runs, and the text from `note`.
 
         Args:
             runs: All runs of the study.
@@ -235,14 +237,17 @@ class Declared(Contrast):
 
     @abstractmethod
     def _whole(self, runs: Runs) -> Evidence:
-        """Estimate the quantity over all runs, as one part."""
+        """Estimate the quantity over all runs of the contrast, without `split_by`."""
 
     def _sides(self, runs: Runs) -> tuple[pd.DataFrame, ...]:
-        """The runs on each side of the comparison."""
+        """The rows of the contrast's runs, one table for each side that it compares."""
         return (runs.select(self.among),)
 
     def _restricted(self, to: Where) -> Self:
-        """The same contrast restricted to the runs that `to` selects, as one part."""
+        """The same contrast without `split_by`, restricted to runs that `to` selects.
+
+        In a difference, only the first runs are restricted.
+        """
         return replace(self, among=self.among & to, split_by=None)
 
     def _over_tasks(self, numbers: pd.Series[float], runs: pd.DataFrame) -> OverTasks:
@@ -363,9 +368,9 @@ class Difference(Declared):
     def _numbers(
         self, runs: Runs, chosen: pd.DataFrame, measure: Measure
     ) -> pd.DataFrame:
-        """The values of one side, indexed by the factors in which a pair agrees.
+        """The column `number` with one side's values, indexed by the factors of a pair.
 
-        Other columns are the run's cell and the factors in `sharing`.
+        The other columns are the run's cell and the factors in `sharing`.
         """
         keys = [*self.tasks, *self.averaged_over, *self.paired_by]
         common = [name for name in self.sharing if name in chosen and name not in keys]
@@ -476,8 +481,9 @@ class Parts(Contrast):
 
     Attributes:
         contrasts: The contrasts by name, each with one part or several.
-        required: Whether a part that was not run leaves the claim open. If not, the row
-            names the parts that were judged and the parts that were not run.
+        required: Whether the claim stays inconclusive if a part was not run and the
+            other parts alone do not decide it. If False, the other parts decide, and
+            the row names the parts that were judged and the parts that were not run.
         whole: Whether the claim is not tested until all parts were run, unless a part
             contradicts it.
         absent: One reason why parts are missing, to give instead of each part's own
@@ -501,8 +507,8 @@ class Parts(Contrast):
         """Measure the parts of all contrasts."""
         evidence = self.evidence(runs)
         if not evidence.parts:
-            # The reasons of the parts differ only in the part's name, so give one of
-            # them.
+            # Give only the first part's reason: the other reasons are usually the same
+            # but for the part's name.
             return not_tested(next(iter(evidence.missing.values())))
         first = next(iter(self.contrasts.values()))
         notes = first.notes(runs, evidence.runs)
@@ -554,7 +560,7 @@ class Parts(Contrast):
 
 
 def one_run_each(chosen: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
-    """Keep one run for each combination of `keys`: two experiments may share a run.
+    """The rows of `chosen` without runs that two experiments share, one per `keys`.
 
     Raises:
         InputError: If two runs agree in `keys` but differ in another factor, because
@@ -586,7 +592,7 @@ def _averaged(
     """The mean of the values with equal `keys`, if none of these values is missing.
 
     Groups with fewer values than other groups of the same task are left out, because
-    the means of two compared seeds would be over different conditions.
+    their means would be over fewer conditions than the other means.
     """
     groups = numbers.groupby(list(keys))
     counts = groups.size()
@@ -625,7 +631,7 @@ def joined(*names: str) -> str:
 
 
 def all_runs(tables: Iterable[pd.DataFrame]) -> pd.DataFrame:
-    """Join the runs of several tables, sorted and without duplicates."""
+    """Join the runs of several tables, sorted by number and without duplicates."""
     together = pd.concat(list(tables))
     return together[~together.index.duplicated()].sort_index()
 

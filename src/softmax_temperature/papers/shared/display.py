@@ -37,7 +37,7 @@ SCHEDULE_WORDS = {
     "linear": "linear",
     "cosine": "cosine",
 }
-"""The schedules in words for a reader, from none to the smoothest."""
+"""The schedules in words for a reader, in the order of the figures."""
 
 ACTIVATIONS = {
     "relu": "ReLU",
@@ -119,7 +119,7 @@ _DRAWN = {"glyphs": "{} glyphs", "glyph-scenes": "scenes of {} glyphs"}
 PERCENT = 100
 
 _TEXTS = ("imdb", "newsgroups20", "phrases")
-"""The data sets whose samples are texts, not images."""
+"""The data sets of texts that may be used in part; all other parts are of images."""
 
 NETWORKS = {
     "convnet": "convolutional network",
@@ -318,7 +318,7 @@ SHARES = {
 
 
 def value_label(factor: str, value: Any) -> str:
-    """The label of a factor's value: the papers' word if there is one, else the value.
+    """The label of a factor's value: the papers' word, or else the value as text.
 
     Args:
         factor: The name of the factor.
@@ -429,7 +429,7 @@ NAMES: Mapping[str, Callable[[str], str]] = {
 
 
 def with_names(table: pd.DataFrame) -> pd.DataFrame:
-    """Replace the names of data sets, networks and the like in `table` with words."""
+    """A copy of `table` with words for names of data sets, networks and the like."""
     words = {
         column: [
             label(name) if isinstance(name, str) else name for name in table[column]

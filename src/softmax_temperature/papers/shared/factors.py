@@ -115,7 +115,7 @@ def between(low: float, high: float) -> Condition:
 
 
 def dataset_in(names: Collection[str]) -> Where:
-    """Select runs on a data set in `names`, on a part of one, or on the whole of one.
+    """A predicate: the run's data set is in `names`, or is a part or the whole of one.
 
     "cifar10-5000" is a part of "cifar10", and "newsgroups20_all" the whole of
     "newsgroups20".

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     import pandas as pd
 
 FONT = "DejaVu Sans"
-"""The font, shipped with matplotlib: figures are the same on every machine."""
+"""The font. matplotlib ships it, so text looks the same on every machine."""
 WIDTH = 5.0
-"""The width of a figure, in inches.
+"""The width of a figure in inches, unless it sets its own.
 
 On a phone, whose window is 420 CSS pixels wide, a figure is about 376 pixels wide.
 There the smallest text, of `SMALLEST` points, is 9 pixels tall.
@@ -64,7 +64,9 @@ DPI = 160
 """The resolution of a png, in pixels per inch."""
 PERCENT = 100
 WIDE_GAP = 2
-"""A line ends if the next epoch is farther away than this many usual distances."""
+"""A curve is interrupted between two evaluated epochs that are farther apart than this
+many usual distances.
+"""
 BLACK = "0.15"
 WARNING = "#b2182b"
 # The type is Any because matplotlib's stubs list every key.
@@ -195,7 +197,7 @@ def legend_below(
     title: str | None = None,
     **options: Any,
 ) -> Figure:
-    """Add a legend below all panels and, if given, a title; return the figure.
+    """Add a legend below all panels and, if given, a title above; return the figure.
 
     Args:
         figure: The figure.
@@ -349,7 +351,7 @@ def seeds(
 
 
 MANY = 12
-"""Maximum number of titles or legend entries that the alt text names."""
+"""Maximum number of texts of one kind, such as titles, that the alt text lists."""
 
 
 def described(figure: Figure) -> str:
@@ -418,7 +420,7 @@ def _ends(axes: Axes) -> str:
 
 
 def _numbers(axes: Axes) -> str:
-    """The numbers in a panel's own legend, in the order of its entries."""
+    """Write the numbers in a panel's own legend as text; "" if it has none."""
     legend = axes.get_legend()
     entries = legend.get_texts() if legend is not None else []
     numbers = [_words(text.get_text()) for text in entries if _is_number(text)]
@@ -427,7 +429,7 @@ def _numbers(axes: Axes) -> str:
 
 
 def _distinct(texts: Iterable[str]) -> list[str]:
-    """Clean the texts (see `_words`), and leave out repeated and empty ones."""
+    """The `texts`, cleaned by `_words`, without repeated and empty ones."""
     return list(dict.fromkeys(filter(None, map(_words, texts))))
 
 
@@ -448,9 +450,9 @@ def _listed(texts: Sequence[str]) -> str:
 def encoded(figure: Figure, ending: str) -> bytes:
     """The bytes of a figure's file, "svg" or "png"; equal numbers give equal bytes.
 
-    A png has at most 256 colours: it looks the same as with all colours and takes a
-    third of the bytes. The size matters because Git keeps the notebooks with their
-    pictures.
+    A png has at most 256 colours, because it then looks the same as with all colours
+    but takes a third of the bytes. The size matters because Git keeps the notebooks
+    with their pictures.
     """
     metadata = _METADATA[ending]
     buffer = BytesIO()

@@ -1,6 +1,7 @@
 """Files of results. Equal numbers give files that are equal byte for byte.
 
-This module writes all measured numbers in results/, with `DIGITS` significant digits.
+This module writes the runs, tables and claims in results/, with `DIGITS` significant
+digits.
 """
 
 import json
@@ -21,7 +22,7 @@ Processors differ in the last bits of sums, by about 1e-7 of a float32 number an
 of a float64 number. No conclusion rests on the seventh digit.
 """
 ZERO = 1e-12
-"""Numbers with a smaller absolute value are written as 0: they are rounding errors."""
+"""Numbers that are closer to 0 are written as 0, because they are rounding errors."""
 
 
 def write_csv(path: Path, table: pd.DataFrame) -> None:

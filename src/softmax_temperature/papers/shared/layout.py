@@ -28,7 +28,10 @@ from softmax_temperature.papers.shared.tables import (
 
 MISSING = "–"
 _REMARKS = ("embeddings", "differs")
-"""Columns that say how our run differs from the paper's; they also identify a row."""
+"""Columns that say how our run differs from the paper's.
+
+Our values that differ in these columns are laid out in separate rows.
+"""
 
 
 TEMPERATURE = "temperature"
@@ -121,7 +124,7 @@ def _names_of_lines(
 
 
 def _with_texts(table: pd.DataFrame, names: list[str]) -> pd.DataFrame:
-    """Turn names and metrics into texts, and add the differences.
+    """A copy of `table` with names and metrics as texts, and with the differences.
 
     The column `here` says whether our runs have a value or all diverged. The column
     `percent` says whether the metric is a share.
@@ -184,7 +187,7 @@ def _counts(columns: dict[str, list[str]]) -> str:
 
 
 def _count(row: dict[Any, Any]) -> str:
-    """Write the numbers of finished and lost runs, and the status if it says more."""
+    """Write the numbers of finished and lost runs, with remarks; "" if unknown."""
     count = row.get("seeds")
     if pd.isna(count) or not row["here"]:
         return ""
@@ -213,7 +216,7 @@ def in_words(table: pd.DataFrame, across: str | None) -> pd.DataFrame:
 
 
 def with_words(table: pd.DataFrame) -> pd.DataFrame:
-    """Replace the values of factors in `table` with words."""
+    """A copy of `table` with words for the values of factors."""
     labels = {**LABELS, "schedule": SCHEDULE_WORDS}
     words = {name: texts for name, texts in labels.items() if name in table}
     return table.replace(words)

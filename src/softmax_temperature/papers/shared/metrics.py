@@ -1,8 +1,8 @@
 """Metrics: the one value per run that a claim or a table uses.
 
 `Metric("accuracy")` is the test accuracy after the last epoch, `Metric("ece",
-scaled=True)` the calibration error after temperature scaling. A run that diverged or
-got stuck has no value, unless the metric's attribute `lost` gives it one.
+scaled=True)` the calibration error after temperature scaling. For a `Metric`, a run
+that diverged or got stuck has no value, unless the attribute `lost` gives it one.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ class Average:
 
 @dataclass(frozen=True)
 class Derived:
-    """A metric computed from several values of each run."""
+    """A metric that the function `compute` gives for each run."""
 
     label: str
     compute: Callable[[Runs, pd.DataFrame], pd.Series[float]]
@@ -207,5 +207,5 @@ def lost_text(table: pd.DataFrame, *, counted: str = "") -> str:
 
 
 def add_labels(table: pd.DataFrame, arm: Callable[[pd.Series[Any]], str]) -> Any:
-    """Add the column `arm`, with the label that the function returns for each row."""
+    """Return `table` with a column `arm`: the label that `arm` returns for each row."""
     return table.assign(arm=[arm(row) for _, row in table.iterrows()])

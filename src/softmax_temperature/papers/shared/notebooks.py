@@ -1,4 +1,4 @@
-"""The outputs of a notebook about a study, with equal bytes on every run.
+"""The outputs of a notebook about a study. Equal results give equal bytes.
 
 `opened` returns the study: the runs of the arms to show, the claims, and the tables,
 optionally with those of a second study. An empty output is None, so that the executed
@@ -209,7 +209,7 @@ class Opened:
         return chosen
 
     def about(self) -> Markdown:
-        """One sentence about the study, and one about the part of it that is shown."""
+        """A paragraph on what is shown of the study, and on what its verdicts mean."""
         view = self.view
         lines = [f"Study **{view.study}**."]
         if view.study in DIRECTIONS_ONLY:
@@ -231,7 +231,10 @@ class Opened:
         return Markdown(" ".join(lines))  # type: ignore[no-untyped-call]
 
     def verdicts(self) -> HTML | None:
-        """The claims that this study tests, with every other study's verdict."""
+        """The table of the claims that this study tests, with other studies' verdicts.
+
+        None if the study tests no claim.
+        """
         lines = []
         for claim in self._evidence:
             row = claim.primary
@@ -269,7 +272,9 @@ class Opened:
         return HTML(head + _html(pd.DataFrame(lines), "claims") + rest)  # type: ignore[no-untyped-call]
 
     def follows(self, *places: str) -> Markdown | None:
-        """The claims about `places` in the paper, with their verdicts.
+        """A list of the claims about `places` that this study tests, with verdicts.
+
+        None if there are no such claims.
 
         Args:
             places: Texts that a claim's `where` may contain. "Table 1" does not match
@@ -334,7 +339,7 @@ def opened(
 
 
 def _without(tasks: Collection[str], table: pd.DataFrame) -> pd.DataFrame:
-    """Remove the rows of `tasks` from `table`."""
+    """The `table` without the rows of `tasks`."""
     if not tasks or "task" not in table:
         return table
     return table[~table["task"].isin(tasks)]
@@ -418,8 +423,8 @@ def shown(
         name: The table's identifier in the HTML, unique in the notebook. pandas would
             choose a random one.
         percent: The columns of fractions to show in percent.
-        digits: Digits after the point. Whole numbers have none, and small numbers have
-            enough to show one significant digit.
+        digits: Digits after the point. Whole numbers have none, small numbers have
+            enough to show one significant digit, and percentages have one.
         numbers: The columns to link; None for all numeric columns.
     """
     if "status" in table:

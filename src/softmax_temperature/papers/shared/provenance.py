@@ -115,10 +115,10 @@ def record_run(
 ) -> None:
     """Copy the parameter file, and write the paper's part of `environment.json`.
 
-    Both files are next to the papers' folders. Times and machines differ between runs
-    with equal results, so they are written only if `records.json` has changed: a rerun
-    with equal results changes no file. If `records.json` still has another machine's
-    cells, that machine and its minutes are kept.
+    Both files are next to the papers' folders. Times and machines may differ although
+    the results are equal, so they are written only if `records.json` has changed: a
+    rerun with equal results does not change `environment.json`. If `records.json` still
+    has another machine's cells, that machine and its minutes are kept.
 
     Args:
         profile: The name of the profile.
@@ -157,7 +157,10 @@ def _has_cells_of_others(records: Mapping[str, Any], outputs: Iterable[Path]) ->
 def _with_earlier(
     environment: dict[str, Any], before: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Add the machines and minutes in `environment` to those in `before`."""
+    """The machines in `before` or in `environment`, and the sums of their minutes.
+
+    A stage's minutes are None if they are unknown in one of the two.
+    """
     machines = list(before.get("machines", []))
     for machine in environment["machines"]:
         if machine not in machines:
@@ -171,7 +174,7 @@ def _with_earlier(
 
 
 class RecordedStage(NamedTuple):
-    """The cells that a stage had when a profile last ran.
+    """The cells that a stage had when a profile last ran, and the minutes they took.
 
     Attributes:
         cells: Names of the cells that the stage had.

@@ -131,7 +131,9 @@ def _write_claims(folder: Path, rows: list[dict[str, Any]]) -> None:
 
 
 def metrics_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """The numbers of claims that hold, fail (are contradicted), and are open.
+    """The numbers of claims that hold, are contradicted and are inconclusive.
+
+    The keys are "holds", "fails" and "open".
 
     `dvc metrics show` prints one column for every name in the papers' `metrics.json`.
     With one name per claim, its output would be wider than any screen. The value of
@@ -164,6 +166,8 @@ def makers_of_tables(paper: str) -> list[tuple[str, Callable[[Any], pd.DataFrame
 
 def deviations(modules: Iterable[str]) -> pd.DataFrame:
     """List every `# Deviation:` comment in `modules` and in the modules they import.
+
+    The folder `runner` is left out, and the modules of registered classes are included.
 
     Returns:
         A table with the module in the column `where` and the comment in `what`.

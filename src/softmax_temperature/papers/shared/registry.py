@@ -143,7 +143,7 @@ def _is_default(one: Field[Any], value: Any) -> bool:
 
 
 def result_text(row: Mapping[str, Any]) -> str:
-    """The verdict and the numbers of a row of `claims.json`; "" if there are none."""
+    """The verdict and the numbers of a row of `claims.json`; "" without numbers."""
     if row["value"] is None:
         return ""
     numbers = [row["value"], row["low"], row["high"]]
@@ -182,7 +182,7 @@ def _looks_text(claim: Claim, study: str) -> str:
 
 
 def registered(root: Path = Path()) -> pd.DataFrame:
-    """All rows of the register, in order; empty if there is no register."""
+    """All rows of the register in the file's order; empty if there is no register."""
     path = root / REGISTERED
     if not path.is_file():
         return pd.DataFrame(columns=list(COLUMNS))

@@ -25,12 +25,15 @@ RESULTS = Path("results")
 PARAMETERS = "params.yaml"
 CLAIMS = "claims.json"
 ENVIRONMENT = "environment.json"
-# The name of the folder, next to the papers' folders, that holds the report's contents.
+# The name of the folder, next to the papers' folders, that has for each paper a list of
+# the files that the report shows.
 SHOWN = "shown"
 ARCHIVED = ("cifar10_cpu_cooling",)
 """Studies that no profile declares any more. We keep them as evidence."""
 PILOTS = ("focal_pilot",)
-"""Profiles that only help to choose a network for a study. They judge no claims."""
+"""Profiles that only help to choose a network for a study. Their verdicts count for no
+claim.
+"""
 STUDIES = {
     "cifar10_cpu_cooling": "Cooling on CIFAR-10, 10,000 images, the whole width; "
     "no profile runs it any more",
@@ -57,10 +60,14 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True)
 class Evidence:
-    """The results for one claim in all studies.
+    """The result of one study for one claim, and the results of the other studies.
+
+    For the scorecard, the one study is the claim's primary study. For a page about a
+    study or a profile (see `in_study` and `alone`), it is the study or the profile
+    itself.
 
     Attributes:
-        primary: The row of `claims.json` in the claim's primary study.
+        primary: The row of `claims.json` of the one study.
         others: The rows of the other studies.
     """
 
@@ -69,7 +76,7 @@ class Evidence:
 
     @property
     def disputed_by(self) -> list[str]:
-        """The names of the other studies whose verdict is the primary study's opposite.
+        """The names of the other studies with the opposite of the verdict in `primary`.
 
         "holds" and "contradicted" are opposites; the other verdicts have no opposite.
         """
@@ -78,7 +85,7 @@ class Evidence:
 
     @property
     def sides(self) -> list[Row]:
-        """The rows of the studies that tested the claim, the primary study first."""
+        """The rows of the studies that tested it, the claim's primary study first."""
         rows = [self.primary, *self.others]
         tested = [row for row in rows if row["verdict"] != NOT_TESTED]
         return sorted(tested, key=lambda row: row["profile"] != row["primary"])
@@ -161,7 +168,10 @@ def evidence(results: Path = RESULTS) -> dict[str, list[Evidence]]:
 
 
 def of_claim(rows: Sequence[Row]) -> Evidence:
-    """Split the rows of one claim into the primary study's row and the others."""
+    """Split the rows of one claim into the primary study's row and the others.
+
+    If the primary study has not run, its row is made from another study's.
+    """
     primaries = [row for row in rows if row["profile"] == row["primary"]]
     others = [row for row in rows if row["profile"] != row["primary"]]
     primary = primaries[0] if primaries else _not_run(rows[0])
@@ -197,9 +207,10 @@ def alone(row: Row) -> Evidence:
 
 
 def texts_in_words(row: Row) -> dict[str, str]:
-    """The texts of a row, with names of data sets, networks and statistics in words.
+    """The texts of a row, with words for names of data sets, networks and the like.
 
-    `claims.json` itself has the names that the parameters use.
+    The names are replaced in the texts "ours" and "note". `claims.json` itself has the
+    names that the parameters use.
     """
     said = texts(row)
     return {**said, **{part: in_sentence(said[part]) for part in ("ours", "note")}}
@@ -214,7 +225,7 @@ def _not_run(row: Row) -> Row:
 
 
 def ranked(claims: Iterable[Evidence]) -> list[Evidence]:
-    """Sort claims: decided ones first, then inconclusive ones, then untested ones.
+    """The `claims`, sorted: decided ones first, then inconclusive, then untested ones.
 
     Claims of the same rank keep their order.
     """

@@ -34,7 +34,7 @@ class Linked(str):
 
 
 def cell_of_each(stage: str, rows: pd.DataFrame, *columns: str) -> list[str]:
-    """The name of each row's cell, made of `stage` and `columns` without the seed."""
+    """The common name of each row's cells: `stage`, then the values in `columns`."""
     names = rows[list(columns)].map(
         lambda part: f"{part:g}" if isinstance(part, int | float) else str(part)
     )

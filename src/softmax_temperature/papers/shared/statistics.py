@@ -1,7 +1,7 @@
 """Intervals of the quantities that the claims compare.
 
-The quantities are means over seeds and tasks, shares of runs, regression
-coefficients, and values with bootstrap draws.
+The quantities are means over seeds and tasks, shares of trials, estimates with a known
+standard error, such as regression coefficients, and values with random draws.
 """
 
 import math
@@ -22,11 +22,12 @@ POWER = 0.80
 LARGEST_N = 1000
 """The largest number of values per task to plan for.
 
-A comparison that needs more cannot be decided by adding seeds.
+For a comparison that needs more, no number is planned.
 """
 
 CORRECTED = "widened after Nadeau and Bengio"
-"""Words that describe an interval if each value comes from a fit on the other values.
+"""Words for the interval of values each of which comes from a choice or a fit on
+others.
 
 The variance of the n values is multiplied by 1 + n / (n - 1), as in Nadeau and Bengio
 (2003).
@@ -45,7 +46,8 @@ class Estimate:
     Attributes:
         value: The estimate.
         n: The number of values behind the estimate.
-        sd: The standard deviation of these values.
+        sd: The standard deviation of these values, or another measure of spread that
+            the quantity's `estimate` describes; None if there is none.
         low: The lower end of the interval, if there is one.
         high: The upper end of the interval, if there is one.
     """
@@ -118,7 +120,7 @@ class Quantity(ABC):
         return []
 
     def of_paper(self) -> Self | None:
-        """The same quantity, restricted to the paper's own tasks."""
+        """The same quantity, restricted to the paper's own tasks; None without any."""
         return self if self.own else None
 
     @property
@@ -136,17 +138,17 @@ class Quantity(ABC):
 
 @dataclass(frozen=True)
 class Task:
-    """Values of one task, one per seed.
+    """Values of one task, such as one per seed.
 
     Attributes:
         name: The name of the task.
         values: The values.
         own: Whether the task is one of the paper's. Other tasks are shown but not
-            pooled.
+            pooled, except in the profiles in `claims.DIRECTIONS_ONLY`.
         seeds: The seed of each value, if the values belong to seeds.
-        shares: The data and network of the task. Tasks with the same data and network
-            have dependent values for equal seeds, because such runs start from the same
-            weights. "" if the task shares nothing.
+        shares: The data and network of the task. If two tasks have the same data and
+            network, their values for equal seeds count as dependent, because such runs
+            may start from the same weights. "" if the task shares nothing.
     """
 
     name: str
@@ -167,22 +169,23 @@ class Task:
 
 @dataclass(frozen=True)
 class OverTasks(Quantity):
-    """The mean over tasks of their means over seeds; all tasks have equal weight.
+    """The mean over blocks of tasks of their means over seeds.
 
     Tasks that share data, network and seeds (the schedules of one network, say) are
-    dependent. Such tasks are averaged within each common seed, and these means are the
-    values. Over tasks that share nothing, the interval is for a fixed effect: it
-    describes these tasks and says nothing about other tasks. The squared standard error
-    of the mean of k tasks is the sum of the tasks' squared standard errors over k², and
-    the degrees of freedom are Welch's.
+    dependent, and form a block. Such tasks are averaged within each common seed, and
+    these means are the block's values. A task that shares nothing is a block of its
+    own. All blocks have equal weight. Over several blocks, the interval is for a fixed
+    effect: it describes these tasks and says nothing about other tasks. The squared
+    standard error of the mean of k blocks is the sum of the blocks' squared standard
+    errors over k², and the degrees of freedom are Welch's.
     """
 
     tasks: tuple[Task, ...]
     # Step of the grid that the values lie on; 0 if there is none. The values' sd is
     # taken to be at least the sd of rounding to the grid.
     resolution: float = 0.0
-    # Whether each value comes from a fit on the other values. If so, the variance is
-    # corrected as in Nadeau and Bengio (2003).
+    # Whether each value comes from a choice or a fit on the other values. If so, the
+    # variance is corrected as in Nadeau and Bengio (2003).
     left_out: bool = False
     # The statistic before bias correction, if the values are jackknife pseudo-values,
     # whose mean is the bias-corrected statistic.
@@ -203,7 +206,7 @@ class OverTasks(Quantity):
         return "; ".join(corrections)
 
     def estimate(self, level: float = LEVEL) -> Estimate:
-        """The mean over tasks with Student's interval.
+        """The mean over blocks, with Student's interval unless there is only one value.
 
         `sd` is the standard deviation of the means of the independent blocks of tasks,
         or of the values if there is only one block.
@@ -367,10 +370,13 @@ def _exact_interval(hits: int, n: int, level: float) -> Ends:
 
 @dataclass(frozen=True)
 class Fitted(Quantity):
-    """A coefficient of a regression, with Student's t interval."""
+    """An estimate with a known standard error: a slope, or a difference of means.
+
+    Its interval is from Student's t.
+    """
 
     value: float
-    error: float | None  # The standard error of the coefficient.
+    error: float | None  # The standard error of `value`.
     degrees: int
     n: int  # The number of values, such as seeds, that a larger study would increase.
     corrected: str = ""  # The correction of the standard error, in words.
@@ -381,7 +387,7 @@ class Fitted(Quantity):
         return self.corrected
 
     def estimate(self, level: float = LEVEL) -> Estimate:
-        """The coefficient with Student's interval; its sd is the error times √n."""
+        """The value with Student's interval; `sd` is the standard error times √n."""
         if self.error is None or self.degrees < 1:
             return Estimate(self.value, self.n)
         half = self.error * _quantile(level, self.degrees)

@@ -45,12 +45,12 @@ DRAW_SEED = 0
 NO_LINE = "no seed of this study has two points where the prediction speaks"
 """The reason to give for a missing slope."""
 _FEWEST_SPREADS = 3
-"""Two points always lie on a line, so a test of a power law needs more."""
+"""The smallest number of spreads to fit a line to: two points always lie on a line."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """One value of a swept factor, chosen on validation data.
+    """A rule that chooses a value of a swept factor by its mean on validation data.
 
     Attributes:
         among: The runs whose values are candidates.
@@ -175,9 +175,9 @@ class Argmax(Declared):
     Attributes:
         over: The swept factor.
         groups: The factor whose values are the groups.
-        compared: The runs whose values are candidates. A group is left out if its best
-            value is at the end of the grid, or if a seed lacks such a run at a value
-            next to the best.
+        compared: The runs whose values are candidates. A group is left out if it has
+            fewer than two seeds, if its best value is at the end of the grid, or if a
+            seed lacks such a run at a value next to the best.
         sharing: Factors in which two groups must agree to form a pair.
     """
 
@@ -286,7 +286,7 @@ def argmax_draws(table: pd.DataFrame) -> Values:
         table: The metric by seed (rows) and value of the factor (columns).
 
     Means are drawn from Student's t, with the sd that remains after removing the
-    effects of seeds and values, because three seeds are too few to resample.
+    effects of seeds and values, because the seeds are too few to resample.
     """
     values = table.to_numpy(float)
     places = np.log10(table.columns.to_numpy(float))
@@ -316,7 +316,7 @@ class Slope(Declared):
         predicted: The predicted slope.
         straight: The largest factor by which a point may deviate from its line. If a
             point deviates by more, the slope alone does not show a power law, and the
-            part stays open.
+            claim cannot hold.
     """
 
     against: Measure
@@ -325,9 +325,10 @@ class Slope(Declared):
     unit_as: str = "slope minus predicted"
 
     def slopes(self, runs: Runs) -> tuple[list[float], float]:
-        """The slope for each seed whose points differ in x, and the largest misfit.
+        """The slope for each seed with two values of `against` or more, and the misfit.
 
-        The misfit is the largest factor by which a point deviates from its line.
+        The misfit is the largest factor by which any seed's point deviates from its
+        line.
         """
         (chosen,) = self._sides(runs)
         rows = chosen[[SEED]].assign(
@@ -417,8 +418,8 @@ class Correlation(Declared):
         against: The second metric.
         groups: The factor whose values are left out in turn.
         absolute: Whether to use |r| instead of r.
-        minus: A metric whose |r| is subtracted, so that the contrast is a difference of
-            |r|.
+        minus: A metric whose |r| with `against` is subtracted, so that the contrast is
+            a difference of |r|.
         fewest: The minimum number of groups.
     """
 

@@ -127,12 +127,15 @@ class Comparison(Table):
             last.
         printed: Function that returns the printed values, with the columns `published`
             and all keys except the first.
-        profiles: Function that takes the data set and the network of a printed value
-            and returns the profiles that declare it, best first.
+        profiles: Function that takes the data set and the network of a printed value,
+            and returns the names of the profiles that train this network on this data
+            set. The first is the one to suggest to the reader.
         named: Function that renames data sets and networks to the paper's names.
         all_of: Boolean columns of the runs; in the table, each is true if it is true
             for all seeds.
-        finish: Function that adds remarks to the finished table.
+        finish: Function that takes the runs and the joined table, and returns the
+            finished table. It may add remarks, and remove differences from printed
+            values.
         printed_runs: The number of runs behind each printed value, if known.
         printed_only: Whether to leave out values that the paper does not print.
     """
@@ -182,7 +185,7 @@ def places_without_data(
     of: Where,
     named: Callable[[pd.DataFrame], pd.DataFrame] = lambda table: table,
 ) -> list[tuple[str, str]]:
-    """The data set and network of each experiment without data, as the table names it.
+    """The data set and network of each experiment without data, named as in the table.
 
     Args:
         runs: The runs of a study, with the table of experiments that did not run.
@@ -283,8 +286,9 @@ def beside_printed(
             which names our run; published and possibly published_sd.
         keys: The columns that identify a value.
         columns: The columns of the result that follow the keys.
-        profiles: Function that takes the second and the third key of a printed value
-            and returns the profiles that declare it, best first.
+        profiles: Function that takes the second and the third key of a printed value,
+            and returns the names of the profiles that declare the value. The first is
+            the one to suggest to the reader.
         studies: The studies of the rows.
         printed_runs: The number of runs behind each printed value. If it is None, the
             standard error of the difference does not include the printed value's.
@@ -328,9 +332,10 @@ def not_run(profiles: Sequence[str], studies: Collection[str]) -> str:
     """The status of a printed value that we did not measure.
 
     Args:
-        profiles: The profiles that declare the value, best first.
+        profiles: The names of the profiles that declare the value. The first is the one
+            to suggest to the reader.
         studies: The studies of the table. If one of them declares the value, the status
-            says so; otherwise it names the best profile.
+            says so; otherwise it names the first of `profiles`.
     """
     if any(profile in studies for profile in profiles):
         return f"{NOT_RUN}declared by this profile"
@@ -351,7 +356,7 @@ def _statuses(rows: pd.DataFrame) -> list[str]:
 
 
 def _errors(rows: pd.DataFrame, printed_runs: int | None) -> pd.Series[float]:
-    """The standard error of our value minus the printed one; missing if it is 0."""
+    """The standard error of our value minus the printed one; NaN if 0 or unknown."""
     error: pd.Series[float] = rows["ours_sd"] / rows["seeds"] ** 0.5
     if printed_runs:
         ours = rows["ours_sd"] ** 2 / rows["seeds"]

@@ -144,7 +144,10 @@ def _words(arm: Arm) -> str:
 
 
 def _values(table: pd.DataFrame, arm: Arm) -> str:
-    """Say which values the runs in `table` have for the factors of `arm`."""
+    """Say which values the runs in `table` have for each factor of `arm`.
+
+    At most 12 values of a factor are listed.
+    """
     texts = []
     for name in arm:
         values = list(dict.fromkeys(map(str, table[name].dropna())))
@@ -153,7 +156,7 @@ def _values(table: pd.DataFrame, arm: Arm) -> str:
 
 
 def of_arms(arms: Sequence[Arm]) -> Where:
-    """Select the runs that have all factors of at least one arm.
+    """A predicate that selects the runs that have all factors of at least one arm.
 
     Numbers are compared as numbers, whatever the type of the column, because a file
     does not distinguish gamma "3" and 3.0.

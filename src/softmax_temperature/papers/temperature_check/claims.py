@@ -2,8 +2,9 @@
 
 We have only the paper's abstract. Each of its sentences about generalisation is a
 claim, and none of them has a printed number. Networks are compared only on the same
-data. Inverse temperatures are chosen on the validation data of the other seeds, so that
-the choice does not bias the result.
+data. If accuracies at chosen inverse temperatures are compared, the inverse
+temperatures are chosen on the validation data of the other seeds, so that the choice
+does not bias the result.
 """
 
 import pandas as pd

@@ -228,8 +228,8 @@ def _declared_flows(params: Params) -> Iterator[DeclaredRun]:
 def _curves(inverse_temperatures: list[float]) -> Iterator[dict[str, Any]]:
     """Yield the factors of the courses that start from logits of 0.
 
-    The linearised course is the same for every inverse temperature, so its factor is
-    None.
+    The linearised course is the same for every inverse temperature, so its inverse
+    temperature is None.
     """
     start = {"start": "zero", "start_norm": 0.0}
     yield {**start, "dynamics": "linearised", "inverse_temperature": None}
@@ -273,7 +273,7 @@ def _values(
     """The values of a training run.
 
     The values are its history and, after the last epoch, the temperature of Cooling,
-    the heuristic's prediction, and metrics of the logits.
+    the heuristic's prediction, and metrics of the logits, as far as the run has them.
     """
     by_place: dict[tuple[str, int, bool], dict[str, Any]] = {}
 

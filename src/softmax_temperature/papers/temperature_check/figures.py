@@ -62,7 +62,7 @@ MARKS = {
     "training_best": ("best to train with, on validation data", ".", BLACK),
 }
 WIDEST_SD = 60
-"""Spreads are shown up to this many points.
+"""The axis of spreads ends at this sd at most, in percentage points.
 
 The true sd of accuracies cannot exceed 50 points, but its interval for two seeds has
 almost no upper bound.
@@ -132,7 +132,7 @@ def _mark_at_edge(
 
 
 def _same_span(panels: Sequence[Axes], limits: Sequence[tuple[float, float]]) -> None:
-    """Make all panels span the same number of points, enough for the widest panel.
+    """Give all vertical axes the same span in percentage points, which fits each panel.
 
     `limits` are the limits of each panel so far.
     """
@@ -218,7 +218,8 @@ def _heatmap(axes: Axes, rows: pd.DataFrame) -> None:
 def _frame(axes: Axes, column: int, row: int) -> None:
     """Draw a frame inside a cell of the heatmap.
 
-    The frame is a line, because a patch would mean that every run diverged.
+    The frame is a line, because `learning_rates` takes any patch in a panel as a sign
+    that every run diverged at some setting.
     """
     margin = 0.06
     left, right = column + margin, column + 1 - margin
@@ -301,7 +302,9 @@ def spread(runs: Runs) -> Figure | None:
 
 
 def _spreads(rows: pd.DataFrame) -> pd.DataFrame:
-    """The sd in points by inverse temperature, and the lengths of its error bars.
+    """The sd by inverse temperature, with the lengths of its error bars.
+
+    The columns `sd`, `below` and `above` are in percentage points.
 
     Inverse temperatures at which all seeds diverged are left out, because these seeds
     agree only in having learned nothing.
@@ -435,7 +438,7 @@ def panels_of(
     """A figure with empty panels, and the rows to draw in each panel.
 
     Args:
-        groups: The sweep's name and the rows for each panel.
+        groups: The name, as in `sweep_title`, and the rows of each panel.
         y: The y label, written at the panels on the left.
         x: The x label, written at the lowest panels.
         legend: The entries of the legend; without entries there is none.

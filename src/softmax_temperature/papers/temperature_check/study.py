@@ -64,7 +64,7 @@ OF_ONE_TASK = (
     "logit_time",
     "drift_rate",
 )
-"""The columns that only training runs have, and those that only gradient flow has."""
+"""Columns that a study may lack, because only runs of some kinds have them."""
 _NUMBERS_OF_A_START = ("inverse_temperature", "start_norm", "correlation")
 DATA = ("cifar10", "imagenet", "imagenet64", "imdb")
 """The data sets that count as the paper's.
@@ -219,7 +219,7 @@ def read(folder: Path) -> Runs:
 
 
 def tidied(runs: Runs) -> Runs:
-    """Add the columns that are derived from the runs' factors and values.
+    """Return `runs` with the columns that are derived from factors and values.
 
     Returns:
         The runs. The new columns are `own` (whether the data set is in `DATA`),

@@ -126,9 +126,9 @@ def three_temperatures(runs: Runs) -> pd.DataFrame:
         lowest and the highest inverse temperature that are as good: their mean accuracy
         is lower by at most one standard error of the paired difference. The other
         columns are geometric means over networks trained at 1: `post_hoc` is the mean
-        of the inverse temperatures that temperature scaling fits, `cooling` of those
-        that Cooling reaches, and `heuristic` of those that the heuristic predicts for
-        the features.
+        of the inverse temperatures that temperature scaling fits (without fits at a
+        bound), `cooling` of those that Cooling reaches, and `heuristic` of those that
+        the heuristic predicts for the features.
     """
     judged = numbers(runs, CHOSEN_RATE & OWN_START)
     cooled = numbers(runs, CHOSEN_RATE & COOLED)
@@ -227,7 +227,7 @@ _VALUES_OF_SLOPES: dict[str, dict[Any, str]] = {
 
 
 def _in_words(table: pd.DataFrame) -> pd.DataFrame:
-    """Rename the columns of a table of sweeps for readers."""
+    """A table of sweeps with the columns renamed for readers."""
     return table.rename(columns=_COLUMNS)
 
 
