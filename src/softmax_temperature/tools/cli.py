@@ -464,7 +464,7 @@ def compare(
     """Check whether the results in this folder equal a commit's.
 
     Counts the files that are equal, and names the largest relative difference between
-    numbers and every verdict that differs. Exits with 1 if results are not reproduced.
+    numbers and the verdicts that differ. Exits with 1 if results are not reproduced.
     """
     from softmax_temperature.params import read_params
 

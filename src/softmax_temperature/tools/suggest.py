@@ -60,8 +60,9 @@ class Suggestion:
 
     Attributes:
         inverse_temperature: The suggested value, which multiplies the cosines.
-        rule: The rule used: "search" after a search, else "heuristic" or "best
-            constant", whichever loses less in the study.
+        rule: The rule used: "search" after a search; otherwise "best constant" outside
+            the range, and inside it "heuristic" or "best constant", whichever loses
+            less in the study.
         expected_loss: Mean loss of the rule that is suggested without a search, over
             the study's pairs that, like the given embeddings, lie inside or outside the
             range; over all pairs if the heuristic does not separate them. Each pair's

@@ -115,8 +115,8 @@ def cost_of_suggest(runs: Runs) -> pd.DataFrame:
 
     For a pair inside the range of the other data sets, `suggest` stands here for the
     regression's prediction. Outside the range, it stands for the best constant of the
-    other data sets. The command also uses the constant inside the range if it loses
-    less there.
+    other data sets. The command `suggest` also uses the constant inside the range if
+    the constant loses less there.
 
     Returns:
         One row per range of pairs and rule. `range` is "all", "inside" or "outside".
@@ -214,4 +214,4 @@ TABLES: tuple[Table, ...] = (
     Made(name="cost_of_suggest", by=cost_of_suggest),
     Made(name="plateaus", by=plateaus, of=SEARCH, names=("dataset",)),
 )
-"""Every table, in the order of the paper."""
+"""Every table; the paper's only table comes first."""

@@ -115,8 +115,8 @@ _CLASSES = np.concatenate(
 def figure_1(runs: Runs) -> Figure | None:
     """Draw test accuracy against the factor of last layer Cooling, without a schedule.
 
-    The vertical scale fits the accuracies with factors up to 1. The legend shows only
-    marks that occur.
+    The vertical scale fits the accuracies with factors up to 1. The legend has entries
+    for lost runs, and for accuracies below the scale, only if there are any.
     """
     rows = _with_accuracy(runs, FIGURE_1 & (NO_COOLING | ANY_FACTOR))
     # Sort networks whose baseline was trained for this figure before the others.

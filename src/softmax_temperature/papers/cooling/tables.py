@@ -203,4 +203,4 @@ TABLES: tuple[Table, ...] = (
     ABLATION,
     OURS_ALONE,
 )
-"""Every table, in the order of the paper."""
+"""Every table; the paper's come first, in its order."""

@@ -568,4 +568,4 @@ TABLES: tuple[Table, ...] = (
     Made(name="not_in_a_table", by=not_in_a_table),
     Made(name="ablation", by=ablation.table, lay_out=ablation.lay_out),
 )
-"""Every table, in the order of the paper."""
+"""Every table; the paper's are in its order."""

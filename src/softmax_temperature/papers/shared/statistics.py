@@ -69,7 +69,7 @@ class Quantity(ABC):
     """A quantity that can be estimated with an interval at any level."""
 
     counted: str = "seeds"  # Plural noun for the values that n counts.
-    own: bool = True  # Whether the quantity's task is one of the paper's tasks.
+    own: bool = True  # Whether the runs are on the paper's data; see `Task` for tasks.
 
     @abstractmethod
     def estimate(self, level: float = LEVEL) -> Estimate:

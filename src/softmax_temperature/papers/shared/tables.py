@@ -125,8 +125,8 @@ class Comparison(Table):
             the experiment, the data set, the network and others.
         columns: The columns after the keys, except `status` and `cells`, which come
             last.
-        printed: Function that returns the printed values, with the columns `published`
-            and all keys except the first.
+        printed: Function that returns the printed values, with the columns `published`,
+            `metric` and all keys except the first.
         profiles: Function that takes the data set and the network of a printed value,
             and returns the names of the profiles that train this network on this data
             set. The first is the one to suggest to the reader.

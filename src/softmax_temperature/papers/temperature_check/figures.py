@@ -74,8 +74,9 @@ def accuracy(runs: Runs) -> Figure | None:
     """Draw test accuracy over inverse temperatures, at the best learning rates.
 
     Crosses mark inverse temperatures at which a seed diverged. The triangle marks the
-    inverse temperature with the best mean on validation data. The legend shows only
-    marks that occur.
+    inverse temperature with the best mean on validation data. The legend has entries
+    for diverged seeds, and for a start that all inverse temperatures share, only if
+    there are such runs.
     """
     shared = numbers(runs, SAME_START)
     own = numbers(runs, CHOSEN_RATE & OWN_START)
