@@ -117,7 +117,7 @@ class ScaledLogits(Mapping[str, Tensor]):
 
 @dataclass(frozen=True)
 class CalibrationReport:
-    """Metrics before and after temperature scaling, with any 90 % intervals.
+    """Metrics before and after temperature scaling, with 90 % intervals by default.
 
     `print` it, show it in a notebook, or call `plot` or `to_frame`.
 

@@ -1,7 +1,8 @@
 """The picture on the front page: one finding per paper, from committed studies.
 
-Dots are our values, with 90 % intervals; crosses are printed values. The numbers come
-from the claims' estimates or from the papers' tables.
+Dots are our values, with 90 % intervals; crosses are printed values. Our values are
+estimated from the runs and the measured tables of the studies, those of Cooling as in
+its claims.
 
 The picture has two shapes: wide for a desktop's screen, tall for a phone's.
 """

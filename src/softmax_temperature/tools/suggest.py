@@ -291,8 +291,8 @@ def _class_numbers(labels: NDArray[Any], rows: int, name: str) -> torch.Tensor:
 def _check_directions(embeddings: torch.Tensor) -> None:
     """Refuse embeddings on one line, such as constant rows or single numbers.
 
-    The cosines of such embeddings are 1 or -1, and no inverse temperature makes a
-    classifier of them.
+    The cosine of any two such embeddings is 1 or -1, so at most two classes can be told
+    apart, whatever the inverse temperature.
     """
     units = normalise(embeddings)
     first = units[0]

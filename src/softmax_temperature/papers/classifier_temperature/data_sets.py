@@ -102,7 +102,7 @@ def over_data_sets(
 
     Args:
         values: One value per data set, indexed by the name of the data set.
-        rows: Runs on these data sets.
+        rows: The rows of `Runs.table` for runs on these data sets.
         left_out: Whether each value comes from a fit on the other data sets.
     """
     is_own = rows.drop_duplicates("dataset").set_index("dataset")[OWN]

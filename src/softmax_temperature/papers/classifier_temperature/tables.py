@@ -94,7 +94,7 @@ def _ours(values: pd.Series[float], left_out: pd.DataFrame) -> dict[str, Any]:
 
 
 def cost_of_rules(runs: Runs) -> pd.DataFrame:
-    """Statistics over pairs of the accuracy that each rule loses.
+    """The accuracy that each rule loses: one row of statistics over pairs per rule.
 
     The accuracy lost is the best accuracy on the grid minus the rule's accuracy.
     """

@@ -77,7 +77,7 @@ LINKED = (*_HEADINGS.values(), "seeds")
 
 
 def table(runs: Runs, *, role: str) -> pd.DataFrame:
-    """Test accuracy with and without Cooling for every change.
+    """Test accuracy with and without Cooling, by change, schedule and mode.
 
     The accuracy of a run is its mean over the last epochs.
 

@@ -28,8 +28,8 @@ def changes(table: pd.DataFrame, main: pd.DataFrame) -> list[str]:
     from the main recipe. Such a run takes its label from another run of the experiment.
 
     Args:
-        table: The runs.
-        main: The runs of the main recipe.
+        table: One row per run, with its factors.
+        main: The rows of `table` for the runs of the main recipe.
     """
     labels = []
     by_experiment: dict[str, str] = {}

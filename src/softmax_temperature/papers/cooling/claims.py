@@ -132,7 +132,7 @@ def _gain(mode: str, *, among: Where) -> Difference:
 def _accuracy(first: Where, second: Where, among: Where) -> Difference:
     """The accuracy of `first` minus that of `second`, over runs in `among`.
 
-    The pairs of runs share the schedule.
+    The two runs of a pair share the schedule.
     """
     return Difference(
         of=ACCURACY,

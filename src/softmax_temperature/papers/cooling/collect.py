@@ -282,7 +282,10 @@ def segmentation_pixels(params: Params) -> dict[str, NDArray[np.uint8]]:
 
 
 def cost_of_cooling(path: Path = BENCHMARKS) -> pd.DataFrame:
-    """The times that `make bench` measured; empty if there are none at `path`."""
+    """The times that `make bench` measured, one row per device and mode of Cooling.
+
+    The table is empty if there are no times at `path`.
+    """
     devices = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
     rows = []
     for device, measured in devices.items():

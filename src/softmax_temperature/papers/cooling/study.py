@@ -247,7 +247,7 @@ def tidied(runs: Runs) -> Runs:
 
 
 def _outcomes(runs: Runs) -> pd.DataFrame:
-    """Judge from each run's values whether it diverged, and whether it got stuck."""
+    """The columns `diverged` and `stuck`, which `outcome` gives each run."""
     learned = runs.measured("accuracy", split="train").sort_values("epoch")
     accuracies = learned.groupby("run")["value"].agg(list)
     tested = runs.measured("nll", split="test").sort_values("epoch")

@@ -358,13 +358,15 @@ def values_of_evaluation(
     """Turn the evaluation of one run into rows of values.
 
     Args:
-        rows: The evaluations on test data, after the selected or the last epoch.
+        rows: One row of metrics on test data per scaling and evaluated epoch, which is
+            the selected or the last one.
         select: The kind of epoch that the experiment selects, "last" or
             "best_validation".
         epochs_done: The number of the last epoch.
         selected_epoch: The number of the selected epoch.
-        ood: The scores on out-of-distribution sets, after the selected epoch.
-        shift: The evaluations on shifted sets, after the selected epoch.
+        ood: One row of scores per out-of-distribution set and scaling, after the
+            selected epoch.
+        shift: One row of metrics per shifted set and scaling, after the selected epoch.
     """
     values = []
     for row in rows:

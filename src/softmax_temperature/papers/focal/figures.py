@@ -1,8 +1,8 @@
 """Figures of training and of the theory: 1 to 3, A.1, B.1, C.1, C.2 and I.1.
 
 Figures of training show the first experiment with the main recipe. Lines are means over
-seeds, and bands show one standard deviation. Diverged runs are left out; if all runs
-diverged, the figure is None.
+seeds, and bands show one standard deviation. Diverged runs are left out; a figure for
+which no run is left is None.
 """
 
 from __future__ import annotations

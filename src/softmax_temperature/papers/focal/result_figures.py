@@ -307,7 +307,7 @@ def _temperatures(axes: Axes, rows: pd.DataFrame, arms: Sequence[str]) -> None:
 
     Args:
         axes: The panel.
-        rows: The evaluations after scaling.
+        rows: The rows from `_evaluations` after scaling, one per run.
         arms: The losses, in the order of their rows.
     """
     for position, arm in enumerate(arms):

@@ -229,7 +229,7 @@ class Paper(NamedTuple):
         content: The notebook as HTML, without its code.
         downloads: Path of each table, relative to the profile's folder, with its
             numbers of rows and columns.
-        deviations: Table of deviations.
+        deviations: The deviations, with the columns `where` and `what`.
         records: Records of the cells.
         environment: The paper's part of `environment.json`.
     """

@@ -37,7 +37,7 @@ SCHEDULE_WORDS = {
     "linear": "linear",
     "cosine": "cosine",
 }
-"""The schedules in words for a reader, in the order of the figures."""
+"""The schedules in words for a reader, in the order of the front page's picture."""
 
 ACTIVATIONS = {
     "relu": "ReLU",

@@ -190,7 +190,7 @@ def lost_text(table: pd.DataFrame, *, counted: str = "") -> str:
     The text is "" if no run was lost.
 
     Args:
-        table: Runs, with their arms' labels in the column `arm`.
+        table: Rows of `Runs.table`, with the arms' labels in the column `arm`.
         counted: Words for the value that a lost run counts as; "" if it has no value.
     """
     texts = []

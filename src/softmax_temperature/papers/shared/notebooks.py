@@ -419,7 +419,7 @@ def shown(
     rows share, such as the data set, are shown above the table.
 
     Args:
-        table: The table.
+        table: The table, such as one from `Opened.table`.
         name: The table's identifier in the HTML, unique in the notebook. pandas would
             choose a random one.
         percent: The columns of fractions to show in percent.

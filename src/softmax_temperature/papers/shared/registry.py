@@ -194,7 +194,7 @@ def changed(register: pd.DataFrame, now: pd.DataFrame) -> pd.DataFrame:
 
     Args:
         register: The rows of the register.
-        now: The current row of each claim and study.
+        now: One row per claim and study, from `current_row`.
     """
     last = register.drop_duplicates(KEY, keep="last").set_index(KEY)
     missing: list[dict[Any, Any]] = []

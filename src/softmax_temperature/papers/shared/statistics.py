@@ -69,7 +69,8 @@ class Quantity(ABC):
     """A quantity that can be estimated with an interval at any level."""
 
     counted: str = "seeds"  # Plural noun for the values that n counts.
-    own: bool = True  # Whether the runs are on the paper's data; see `Task` for tasks.
+    # Whether the runs are on the paper's data. For `OverTasks`, its tasks say so.
+    own: bool = True
 
     @abstractmethod
     def estimate(self, level: float = LEVEL) -> Estimate:
@@ -416,7 +417,8 @@ class Fitted(Quantity):
 class Drawn(Quantity):
     """A value whose uncertainty is given by draws, for instance from a bootstrap.
 
-    The ends of its interval are percentiles of the draws.
+    The ends of its interval are percentiles of the draws, or the value itself if it
+    lies outside the percentiles.
     """
 
     value: float

@@ -261,7 +261,7 @@ def tidied(runs: Runs) -> Runs:
 
 
 def _choices(runs: Runs) -> pd.DataFrame:
-    """Whether each run is judged, and whether its learning rate lies inside its grid.
+    """The columns `is_judged` and `rate_is_inside`, see `CHOSEN_RATE` and `INSIDE`.
 
     If learning rates tie, the lowest one is chosen. A setting without tuning runs has
     no judged runs.

@@ -80,7 +80,7 @@ def accuracies(runs: Runs) -> pd.DataFrame:
 
 
 def logit_norms(runs: Runs) -> pd.DataFrame:
-    """The accuracy at one inverse temperature, from initial logits of several norms."""
+    """The accuracy at one inverse temperature, by the norm of the initial logits."""
     rows = numbers(runs, NORMS | NORMS_AFTER_50)
     norm: dict[str, Any] = {"initial_logit_norm": ("initial_logit_norm", "mean")}
     keys = ("correlation", "learning_rate", "start_value")
@@ -89,7 +89,9 @@ def logit_norms(runs: Runs) -> pd.DataFrame:
 
 
 def confidence(runs: Runs) -> pd.DataFrame:
-    """The effect of temperature scaling on the judged runs that did not diverge.
+    """The effect of temperature scaling, by sweep and inverse temperature.
+
+    Means are over the judged runs that did not diverge.
 
     `temperature` is the geometric mean of the fitted temperatures that are not at a
     bound.
@@ -112,7 +114,7 @@ def confidence(runs: Runs) -> pd.DataFrame:
 
 
 def learning_rates(runs: Runs) -> pd.DataFrame:
-    """The validation accuracy over the whole grid of learning rates."""
+    """The validation accuracy for each learning rate of the grid, not just the best."""
     rows = numbers(runs, TUNING & OWN_START)
     return _grouped(rows, "learning_rate", **_RUNS, **_CELLS)
 
