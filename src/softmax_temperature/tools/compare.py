@@ -19,8 +19,8 @@ from softmax_temperature.runner.errors import InputError
 CLOSE = 1e-6
 """The largest relative difference that rounding in sums can explain."""
 NEGLIGIBLE = 1e-12
-"""Two numbers that are both closer to 0 count as equal, because their relative
-difference is meaningless.
+"""Two numbers that are both closer to 0 than this count as equal, because their
+relative difference is meaningless.
 """
 SHOWN = 10
 """Maximum number of differences of each kind that the text lists."""

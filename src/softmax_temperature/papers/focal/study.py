@@ -156,7 +156,7 @@ def any_of(losses: Mapping[str, Where]) -> Where:
 
 
 SHOWN_ORDER = ("CE", "Brier", "MMCE", "LS-0.05", "LS-0.1", *FOCAL_LOSSES)
-"""The labels of the losses in the order of the figures, grouped by family."""
+"""The labels of the losses in the order of figures and tables, grouped by family."""
 
 
 def in_shown_order(labels: Iterable[str]) -> list[str]:

@@ -259,8 +259,9 @@ class Judged:
         qualifier: Text without which the numbers would mislead, shown wherever they are
             shown; `remark` in `claims.json`.
         detectable: The smallest distance from the bound that the design detects with 80
-            % power. For a region with two bounds, it is the smallest half-width of a
-            region around the true value that would be shown to contain this value.
+            % power. For a region with two bounds, it is half the width of the narrowest
+            region that would contain the interval with 80 % power if the true value
+            were at its centre.
         planned: The effect behind `n_for_power`, see `_planned_effect`.
         n_for_power: The smallest n that detects the planned effect with 80 % power.
         unit: The unit of the numbers.

@@ -560,7 +560,9 @@ class Parts(Contrast):
 
 
 def one_run_each(chosen: pd.DataFrame, keys: Sequence[str]) -> pd.DataFrame:
-    """The rows of `chosen` without runs that two experiments share, one per `keys`.
+    """The rows of `chosen`, with a single row for a run that two experiments share.
+
+    There is one row for each combination of `keys`.
 
     Raises:
         InputError: If two runs agree in `keys` but differ in another factor, because

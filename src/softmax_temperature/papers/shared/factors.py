@@ -115,7 +115,7 @@ def between(low: float, high: float) -> Condition:
 
 
 def dataset_in(names: Collection[str]) -> Where:
-    """A predicate: the run's data set is in `names`, or is a part or the whole of one.
+    """The predicate that a run's data set is in `names`, or a part or the whole of one.
 
     "cifar10-5000" is a part of "cifar10", and "newsgroups20_all" the whole of
     "newsgroups20".

@@ -22,7 +22,7 @@ Processors differ in the last bits of sums, by about 1e-7 of a float32 number an
 of a float64 number. No conclusion rests on the seventh digit.
 """
 ZERO = 1e-12
-"""Numbers that are closer to 0 are written as 0, because they are rounding errors."""
+"""Numbers closer to 0 than this are written as 0, because they are rounding errors."""
 
 
 def write_csv(path: Path, table: pd.DataFrame) -> None:

@@ -26,11 +26,10 @@ For a comparison that needs more, no number is planned.
 """
 
 CORRECTED = "widened after Nadeau and Bengio"
-"""Words for the interval of values each of which comes from a choice or a fit on
-others.
+"""Words that describe a widened interval.
 
-The variance of the n values is multiplied by 1 + n / (n - 1), as in Nadeau and Bengio
-(2003).
+Each value comes from a choice or a fit on the other values. The variance of the n
+values is multiplied by 1 + n / (n - 1), as in Nadeau and Bengio (2003).
 """
 FOLDS_SHARED = "for folds that share training data"
 SEEDS_SHARED = "for choices that share seeds"
