@@ -117,7 +117,7 @@ BASELINES: Mapping[str, Where] = {
     "MMCE": MMCE,
     "LS-0.05": LS_005,
 }
-"""The losses that FLSD-53 is compared with, by their labels."""
+"""The paper's baselines, with which FLSD-53 is compared, by their labels."""
 SAME_REGIONS = 180 * NEGLIGIBLE
 """The largest angle, in degrees, between two decision boundaries that count as equal.
 

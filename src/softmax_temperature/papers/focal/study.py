@@ -135,7 +135,7 @@ CURVE_LOSSES: Mapping[str, Where] = {
     "FL-2": FL_2,
     "FL-3": FL_3,
 }
-"""The losses whose curves during training the paper shows, by label."""
+"""The losses of Figures 2, 3(b-d), B.1, C.1 and I.1, by label."""
 QUALITATIVE_LOSSES: Mapping[str, Where] = {
     "CE": CE,
     "Brier": BRIER,

@@ -120,7 +120,7 @@ class Comparison(Table):
 
     Attributes:
         of: The runs that the table covers.
-        numbers: The metrics of each run.
+        numbers: The metrics to average over the seeds of each value.
         keys: The columns that identify a value, except the metric, which follows them:
             the experiment, the data set, the network and others.
         columns: The columns after the keys, except `status` and `cells`, which come
@@ -130,7 +130,8 @@ class Comparison(Table):
         profiles: Function that takes the data set and the network of a printed value,
             and returns the names of the profiles that train this network on this data
             set. The first is the one to suggest to the reader.
-        named: Function that renames data sets and networks to the paper's names.
+        named: Function that returns given rows with the paper's names of data sets and
+            networks.
         all_of: Boolean columns of the runs; in the table, each is true if it is true
             for all seeds.
         finish: Function that takes the runs and the joined table, and returns the
@@ -190,7 +191,7 @@ def places_without_data(
     Args:
         runs: The runs of a study, with the table of experiments that did not run.
         of: The experiments that the table covers.
-        named: Function that renames data sets and networks to the paper's names.
+        named: Function that returns given rows with the names that the table uses.
     """
     chosen = without_data(runs, of)
     if chosen.empty:
