@@ -58,7 +58,7 @@ NOISE_FLOOR = "noise_floor"
 GUESSING = 1.1
 """A run guesses if its accuracy is below this multiple of the accuracy of guessing."""
 IMAGES = 4
-"""The largest number of images that all losses get right, and that all get wrong.
+"""The largest number of images to show of each kind: all losses right, or all wrong.
 
 The paper shows the same numbers.
 """
@@ -538,9 +538,9 @@ def figure_k1(runs: Runs) -> Figure | None:
 
 
 def _bar(axes: Axes, x: float, runs: pd.DataFrame, metric: str, **look: Any) -> None:
-    """Draw the mean over `runs` as a bar, with its interval and a dot per seed.
+    """Draw the mean over `runs` as a bar with its interval, and seeds as dots.
 
-    For ECE, also draw the noise floor.
+    A single seed has no dot. For ECE, also draw the noise floor.
     """
     values = PERCENT * runs[[metric, f"{metric}_low", f"{metric}_high"]]
     mean, low, high = values.mean()

@@ -415,8 +415,9 @@ def shown(
     Missing values are shown as a dash, text is escaped, and names from the parameters
     are replaced with words. Printed numbers that we did not measure are left out,
     unless the reason is missing data; the table's file has them. The column `cells` is
-    not shown: numbers link to the records of the cells that it names. Values that all
-    rows share, such as the data set, are shown above the table.
+    not shown: numbers link to the records of the cells that it names. If all rows share
+    the value of a column in `_COMMON`, such as the data set, this value is shown above
+    the table.
 
     Args:
         table: The table, such as one from `Opened.table`.

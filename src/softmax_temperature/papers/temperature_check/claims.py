@@ -77,7 +77,7 @@ _SLOPE = (
 _THEORY = "theory behind the abstract, derived again"
 _STUDY = "temperature_check"
 _LOOKS_AT_STARTS = 2
-"""Two looks: the network with ReLU had three starts, then six."""
+"""Two looks: gradient flow of the network with ReLU had three seeds, then six."""
 _LOOKS_AT_SWEEPS = {_STUDY: 3}
 """Three looks: the sweeps of inverse temperatures had ten seeds, then twenty, then
 thirty.
@@ -136,9 +136,11 @@ GAIN_BELOW_1 = _accuracy(Choice(among=BELOW_1), Choice(among=FROM_1), TEMPERATUR
 
 
 def _best_temperatures(runs: Runs, _: pd.DataFrame) -> str:
-    """A note on each architecture's best inverse temperature on test data.
+    """A note on the best inverse temperature of each network and data set, on test
+    data.
 
-    If an architecture has no best inverse temperature, the note gives the reason.
+    If a network has no best inverse temperature on a data set, the note gives the
+    reason.
     """
     best = PLACE_OF_THE_BEST.best_values(runs)
     others = PLACE_OF_THE_BEST.without_best(runs)
