@@ -136,8 +136,7 @@ GAIN_BELOW_1 = _accuracy(Choice(among=BELOW_1), Choice(among=FROM_1), TEMPERATUR
 
 
 def _best_temperatures(runs: Runs, _: pd.DataFrame) -> str:
-    """A note on the best inverse temperature of each network and data set, on test
-    data.
+    """A note on the best inverse temperature on test data, by network and data set.
 
     If a network has no best inverse temperature on a data set, the note gives the
     reason.
