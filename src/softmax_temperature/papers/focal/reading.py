@@ -33,5 +33,5 @@ def of_the_summary(*, is_printed: bool, has_guesses: bool) -> dict[str, bool]:
         "Crosses are printed values.": is_printed,
         "A network that never learned guesses, and the ECE of guessing is near 0: the "
         "figure leaves such a run out, and the row of its loss says so. Table 1 above "
-        "includes it in its means.": has_guesses,
+        "and Figure 4 below include it in their means.": has_guesses,
     }

@@ -312,6 +312,7 @@ SHARES = {
     "mce",
     "adaptive_ece",
     "classwise_ece",
+    "bleu",
 }
 """Metrics in tables that are shares. The names lack the suffixes `_AFTER` and `_LAST`.
 """
