@@ -28,8 +28,9 @@ def lightning_callback(
             network returns logits (n, classes, ...).
         held_out: Batches (inputs, labels) that the network is not trained on, such as a
             DataLoader.
-        policy: Treatment of the optimizer's state, see `rescale_optimizer_state`. If
-            there are several optimizers, their states do not change.
+        policy: Treatment of the optimizer's state, see `rescale_optimizer_state`. With
+            several optimizers, only "keep" is possible; "rescale" raises ValueError
+            when the network is cooled.
     """
     from lightning.pytorch import Callback
 

@@ -44,7 +44,8 @@ RESCALED_FUNCTIONS = frozenset(
         nn.Threshold,
     }
 )
-# Modules that normalise each sample separately, without running statistics.
+# Modules that normalise each sample separately. An instance normalisation that keeps
+# running statistics is refused where these types are compared.
 SAMPLE_NORMS = frozenset(
     {
         nn.LayerNorm,

@@ -52,7 +52,7 @@ REFITS = ("whole", "increment")
 
 
 class Cooling:
-    """Corrects the temperature of a network once per Cooling period (Algorithm 3.1).
+    """Corrects the temperature of a network at each call of `cool` (Algorithm 3.1).
 
     Modifies the network in place: `model(images)` then returns logits divided by the
     scalar buffer `cooling_temperature`, which starts at 1 and is part of
@@ -86,8 +86,8 @@ class Cooling:
     Attributes:
         last_fit: The fit of the last call of `cool`, or None. If it is `at_bound`, that
             call changed nothing.
-        redistribution: The effect of "distributed" and "periodic" on the parameters;
-            None for "last_layer".
+        redistribution: How "distributed" and "periodic" spread a temperature over the
+            parameters; None for "last_layer".
 
     Raises:
         ValueError: If an argument is out of range, if the network or its parent is
@@ -170,9 +170,9 @@ class Cooling:
     ) -> float:
         """Correct the network's temperature from held-out logits; call once per period.
 
-        If the held-out logits separate the labels, are independent of them, or belong
-        to a single class, there is no best temperature. The network then does not
-        change, the method returns 1, and `last_fit.at_bound` is true.
+        There is no best temperature if the held-out logits separate the labels or are
+        independent of them, or if all labels are of one class. The network then does
+        not change, the method returns 1, and `last_fit.at_bound` is true.
 
         Args:
             logits: The network's logits for held-out images in evaluation mode, (n,
@@ -184,7 +184,7 @@ class Cooling:
             policy: Treatment of that state, see `rescale_optimizer_state`.
 
         Returns:
-            The factor that divides the logits from now on.
+            The factor by which this call divided the network's logits.
 
         Raises:
             ValueError: If an argument is malformed, or no float can hold the new

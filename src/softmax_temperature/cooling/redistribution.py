@@ -16,10 +16,14 @@ from softmax_temperature.metrics.checks import check_positive
 
 @dataclass(frozen=True)
 class Redistribution:
-    """The powers of a temperature that divide a network's parameters and outputs.
+    """How a network's parameters and outputs change when a temperature is spread.
+
+    Each power is that of the temperature by which a parameter, an output or an input is
+    divided.
 
     Attributes:
-        layers: L, the number of convolutions and dense layers on the longest path.
+        layers: L, the number of convolutions and dense layers on the longest path to
+            the logits.
         parameters: Power of each parameter that changes, by name. A parameter with a
             negative power is multiplied.
         outputs: Power of the output of each module that is called, by path. The power
@@ -116,7 +120,10 @@ def _powers_of_functions(
 def parameter_scales(
     model: nn.Module, plan: Redistribution, temperature: float
 ) -> dict[nn.Parameter, float]:
-    """Compute the factor of each parameter with which `plan` spreads `temperature`."""
+    """Compute the factors that multiply the parameters to spread `temperature`.
+
+    Parameters that `plan` does not change are absent.
+    """
     check_positive(temperature, "temperature")
     return {
         model.get_parameter(name): temperature**-power

@@ -215,7 +215,7 @@ class ScaleGraph:
 
 
 def scale_graph(model: nn.Module) -> ScaleGraph:
-    """Group the tensors of a network by scale.
+    """Group the tensors of a network by scale, and list the layers between the groups.
 
     A homogeneous operation (ReLU, pooling, reshaping, multiplication by a number)
     preserves the scale of its input. A sum or a concatenation needs one scale for all

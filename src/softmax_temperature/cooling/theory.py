@@ -243,11 +243,13 @@ def _ratios(
     before: Mapping[str, Tensor],
     after: Mapping[str, Tensor],
 ) -> tuple[float, float, float]:
-    """Return predicted and measured ratio of tensors and the largest difference.
+    """Return the mean predicted and measured ratios, and the largest difference.
 
-    The measured ratio is the least-squares scale that maps a tensor of the original
-    network to its counterpart in the scale-equivalent one. The difference includes the
-    residual of that fit.
+    The means are geometric, over all tensors.
+
+    A measured ratio is the least-squares scale that maps a tensor of the original
+    network to its counterpart in the scale-equivalent one. The difference is relative,
+    and includes the residual of that fit.
     """
     scales = []
     differences = []

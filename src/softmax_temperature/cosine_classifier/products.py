@@ -69,7 +69,7 @@ class Products:
         self._buffers = Buffers(dtype, device)
 
     def prepare(self, right: Tensor) -> Tensor:
-        """Prepare `right` (inner, columns), which has this dtype, for `multiply`."""
+        """Prepare `right` (inner, columns), in the dtype `dtype`, for `multiply`."""
         return right
 
     def multiply(self, left: Tensor, right: Tensor, name: str) -> Tensor:
@@ -194,7 +194,7 @@ class Workers:
 
     @contextmanager
     def busy(self) -> Iterator[None]:
-        """Restrict torch to one thread per caller while the workers run.
+        """Limit torch to one thread per caller in the block, if there is a pool.
 
         torch's own threads, once woken, would spin and occupy the workers' cores.
         """
@@ -208,7 +208,10 @@ class Workers:
 
 
 def _problems_in_memory(weights: Tensor, batch: int, scores: torch.dtype) -> int:
-    """Return the problems per block that fit in a GPU's memory or a CPU's cache."""
+    """Return the number of problems per block that fit in memory.
+
+    On a GPU the memory is half of what is free; on a CPU it is a core's cache.
+    """
     _, classes, dim = weights.shape
     if weights.is_cuda:
         free, _ = torch.cuda.mem_get_info(weights.device)

@@ -47,7 +47,9 @@ def train_temperature_grid(
     device: torch.device | str | None = None,
     precision: str = "float32",
 ) -> TemperatureGrid:
-    """Train one cosine classifier per inverse temperature, all at the same time.
+    """Train cosine classifiers at all inverse temperatures at the same time.
+
+    There is one classifier for each repeat and inverse temperature.
 
     classifier_temperature, sections 3.1 and 4.3: 1,000 epochs with batches of 2,048 for
     alpha in {1, 5, 10, ..., 250}, SGD on the rescaled loss, and the best accuracy over
@@ -76,7 +78,7 @@ def train_temperature_grid(
             matrix products during training.
 
     Returns:
-        The accuracy on `test` after each epoch.
+        The accuracy on `test` of every classifier after each epoch.
 
     Raises:
         ValueError: If an argument is out of range or a split is malformed; the message
@@ -268,7 +270,9 @@ class TemperatureGridTrainer:
         """Resume from the `state_dict` of a trainer with the same data and arguments.
 
         Raises:
-            ValueError: If the state does not fit this trainer's data or arguments.
+            ValueError: If an entry is missing or has another shape, or one of
+                `SHARED_STATE` has another value. Other data or arguments are not
+                noticed.
         """
         expected = _as_tensors(self.state_dict())
         loaded = _as_tensors(state)

@@ -40,7 +40,7 @@ class _Archive:
     path: Path
 
     form: ClassVar[str]
-    """The remedy for every error: the form that the archive must have."""
+    """The form that the archive must have, which is the remedy for wrong content."""
 
     def digest(self) -> str:
         """Return the sha256 of the archive; raise InputError if it cannot be read."""
@@ -79,8 +79,8 @@ class NpzArchive(_Archive):
         ascending order.
 
         Raises:
-            InputError: If an array is missing or does not have the form that `form`
-                states.
+            InputError: If the file cannot be read, or does not have the form that
+                `form` states.
         """
         arrays = self._load()
         train = self._part("train", arrays)
@@ -196,7 +196,8 @@ class JsonlArchive(_Archive):
         Labels that are numbers must count from 0 without gaps.
 
         Raises:
-            InputError: If a line or a label does not have the form that `form` states.
+            InputError: If the file cannot be read, or a line or a label does not have
+                the form that `form` states.
         """
         lines = self._lines()
         first_line = lines[0] if lines else b""
@@ -257,7 +258,7 @@ class JsonlArchive(_Archive):
         return _Row(number, split, None if is_empty else label, text)
 
     def _numbers(self, rows: Sequence[_Row]) -> dict[Any, int]:
-        """Number the labels of the train part, in ascending order."""
+        """Number the sorted labels of the train part; refuse labels that it lacks."""
         labels: set[Any] = {row.label for row in rows if row.split == "train"}
         are_names = all(isinstance(label, str) for label in labels)
         are_numbers = labels == set(range(len(labels)))

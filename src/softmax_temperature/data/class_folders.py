@@ -59,7 +59,8 @@ class ClassFolders:
         """List the files, which are read when the data set is prepared.
 
         Raises:
-            InputError: If the folders do not have the layout of this module.
+            InputError: If the folders do not have the layout that this module's
+                docstring describes, or there are fewer than two classes.
         """
         parts = self._parts()
         train = parts.get("train") or parts.get("all", {})

@@ -59,7 +59,8 @@ class Conversion(NamedTuple):
 
     Attributes:
         write: Writes the data set, given the files of the archives and the target's
-            path without its ending; returns the number of samples by part.
+            path without its ending; returns the number of samples by part (for
+            CIFAR-10-C, the number of files by name).
         archives: The published names of the archives.
     """
 
@@ -76,11 +77,12 @@ def convert(name: str, archives: Sequence[Path], root: Path) -> dict[str, int]:
         root: The folder to write into, data.root.
 
     Returns:
-        The number of samples by part.
+        The counts that `Conversion.write` returns.
 
     Raises:
-        InputError: If the name is unknown, or an archive is missing, damaged or not
-            the published one. Nothing is written then.
+        InputError: If the name is unknown, an archive is missing or damaged or does not
+            have the form of the published one, or the disk is full. The data set is
+            then not written.
     """
     if name not in CONVERSIONS:
         raise InputError(
@@ -142,7 +144,7 @@ def _extracted(tar: tarfile.TarFile, item: tarfile.TarInfo) -> IO[bytes]:
 
 
 def _require(counts: Counter[str], *parts: str) -> None:
-    """Raise ValueError unless `counts` has samples of each of `parts`."""
+    """Raise ValueError unless the count of each of `parts` is positive."""
     missing = [part for part in parts if not counts[part]]
     if missing:
         raise ValueError(f"it has no files of the part {missing[0]}")
@@ -162,7 +164,10 @@ def _write_lines(target: Path, rows: Iterable[dict[str, Any]]) -> Counter[str]:
 
 
 def _imdb(members: Iterable[Member], target: Path) -> Counter[str]:
-    """Write IMDB, sorted by ID, from aclImdb/{train,test}/{neg,pos}/ID_RATING.txt."""
+    """Write IMDB, from aclImdb/{train,test}/{neg,pos}/ID_RATING.txt.
+
+    The reviews are sorted by part, class and ID.
+    """
     reviews = []
     for folders, name, read in members:
         if len(folders) != 3 or folders[2] not in _CLASSES:
@@ -181,7 +186,10 @@ def _imdb(members: Iterable[Member], target: Path) -> Counter[str]:
 
 
 def _newsgroups(members: Iterable[Member], target: Path) -> Counter[str]:
-    """Write 20 Newsgroups by date, from 20news-bydate-{train,test}/GROUP/NUMBER."""
+    """Write 20 Newsgroups, divided by date.
+
+    The texts are in 20news-bydate-{train,test}/GROUP/NUMBER.
+    """
     return _write_lines(
         target,
         (

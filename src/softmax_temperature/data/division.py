@@ -26,7 +26,9 @@ TEST_FRACTION = 0.25
 class Rules:
     """Limits on a data set, and the sizes of its splits; None means no limit.
 
-    `train_limit` counts training and validation samples together.
+    If the data set has a validation part of its own, all its samples of the chosen
+    classes are used, and `validation_fraction` has no effect. Otherwise `train_limit`
+    counts training and validation samples together.
     """
 
     train_limit: int | None
@@ -62,11 +64,16 @@ class Division(NamedTuple):
 
 
 def divide(raw: RawDataset, rules: Rules) -> Division:
-    """Choose classes, then samples, then validation samples, balanced between classes.
+    """Choose the classes in use, and divide their samples into three splits.
+
+    A limit keeps a subset that is balanced between classes. If the source has no test
+    part, `TEST_FRACTION` of each class becomes the test split. If it has no validation
+    part, `validation_fraction` of the training samples of each class is held out.
 
     Raises:
         InputError: If the limits leave a single class, an empty split, or a class
-            without training samples.
+            without training samples. A data set with test images only may have empty
+            training and validation splits.
     """
     chosen = _choose_classes(raw, rules)
     train, test = _train_and_test(raw, rules, chosen)

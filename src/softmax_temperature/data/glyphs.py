@@ -125,7 +125,7 @@ def _class_name(character: str) -> str:
 
 
 def read_glyph_scenes(name: str, *, seed: int) -> tuple[Pixels, Pixels]:
-    """Draw "glyph-scenes-N": first TRAIN_SCENES scenes to train on, then TEST_SCENES.
+    """Draw "glyph-scenes-N": TRAIN_SCENES scenes, followed by TEST_SCENES test scenes.
 
     Returns:
         Images and labels, each (scenes, 64, 64) uint8.
@@ -211,7 +211,7 @@ def draw_glyphs(
 def draw_pretraining_glyphs(
     classes: int, images_per_class: int, *, seed: int
 ) -> tuple[Pixels, NDArray[np.int64]]:
-    """Draw images and labels of characters that no `glyphs-N` uses."""
+    """Draw images and labels of characters of the pretraining pool."""
     characters = choose_characters(
         classes, pretraining_pool, where="pretrain.classes", seed=seed
     )
@@ -254,7 +254,7 @@ def _developed(ink: Pixels, generator: np.random.Generator) -> Pixels:
 
 
 def downstream_pool() -> tuple[str, ...]:
-    """The characters from which `glyphs-N` chooses."""
+    """The characters from which `glyphs-N` and `glyph-scenes-N` choose."""
     return tuple(
         character
         for number, character in enumerate(_pool())
@@ -263,7 +263,7 @@ def downstream_pool() -> tuple[str, ...]:
 
 
 def pretraining_pool() -> tuple[str, ...]:
-    """The characters of `glyphs-pretrain-N`, unlike any in the other pool."""
+    """The characters to pretrain on, none of which is in the other pool."""
     return _pool()[::_PRETRAINING_SHARE]
 
 

@@ -25,7 +25,11 @@ ENDINGS = frozenset(
 OTHER_ENDINGS = frozenset(
     {".avif", ".gif", ".heic", ".jfif", ".jp2", ".jpe", ".pbm", ".pnm", ".tga"}
 )
-"""The endings of image files that are not read, but counted or refused."""
+"""The endings of image files that cannot be read.
+
+Class folders count these files among the images left out; `data.segmentation` refuses
+them.
+"""
 FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
 """Pillow's decoders that may open a file.
 
@@ -174,7 +178,10 @@ def cannot_be_read(path: Path, error: OSError) -> InputError:
 def _decode(
     path: Path, content: bytes, *, channels: int | None, size_limit: int | None
 ) -> Image.Image:
-    """Decode `content` in mode L or RGB; if `channels` is None, the file decides."""
+    """Decode `content` in mode L or RGB, shrunk to `size_limit`.
+
+    If `channels` is None, the mode depends on the file.
+    """
     try:
         with Image.open(io.BytesIO(content), formats=FORMATS) as image:
             size = _shrunk_size(image, size_limit)

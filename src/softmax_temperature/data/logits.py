@@ -19,7 +19,10 @@ from softmax_temperature.runner.artifacts import Artifact
 LOGITS = "logits.safetensors"
 """The file with the logits that are evaluated."""
 LAST_LOGITS = "last-logits.safetensors"
-"""The file with the logits of the last epoch, if another epoch was selected."""
+"""The file with the logits after the last epoch.
+
+Only runs that select the best epoch write it, even if the best epoch is the last one.
+"""
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,8 @@ from softmax_temperature.runner.artifacts import digest_of_file, write_json, wri
 class _Stored(NamedTuple):
     """The file of a split, and the sizes of its samples.
 
-    A size is (height, width, channels) of an image, or (characters,) of a text.
+    A size is (height, width, channels) of an image, or (characters,) of a text. Images
+    in an array share one size, which is listed once.
     """
 
     path: Path

@@ -1,4 +1,4 @@
-"""Prepared data sets: the form in which every stage after fetch reads its data.
+"""Prepared data sets: the form in which stages read images, texts and trees.
 
 An artifact of the stage `fetch` holds
 

@@ -64,6 +64,8 @@ class RawDataset:
 def joined(datasets: Sequence[RawDataset]) -> RawDataset:
     """Concatenate data sets of image arrays under the name of the first.
 
+    A single data set is returned unchanged, whatever its form.
+
     Raises:
         InputError: If image sizes or class names differ, or a data set has no test part
             or no image arrays.

@@ -1,9 +1,9 @@
 """Data sets with a class for every pixel: folders of files, or generated scenes.
 
-A folder holds `NAME/images/PART/STEM.jpg` and `NAME/labels/PART/STEM.png`; PART is
-train, test, or optionally val. A label map has the size of its image and one 8-bit
-number per pixel: a class, or the value of pixels without a class (void). In a palette
-image the palette numbers are the labels.
+A folder holds `NAME/images/PART/STEM.jpg` and `NAME/labels/PART/STEM.png`, or other
+endings of `image_files.ENDINGS`; PART is train, test, or optionally val. A label map
+has the size of its image and one 8-bit number per pixel: a class, or the value of
+pixels without a class (void). In a palette image the palette numbers are the labels.
 """
 
 from collections.abc import Sequence
@@ -148,10 +148,11 @@ def _part(name: str, split: SplitName, images: Pixels, labels: Pixels) -> Part:
 
 
 def set_aside(parts: Parts, count: int | None, *, seed: int) -> Parts:
-    """Move `count` random training images into a new validation part.
+    """Return the parts with `count` random training images as the validation part.
 
-    If `count` is None, the data set keeps its own validation part, and InputError is
-    raised if it has none.
+    They replace the data set's own validation part. If `count` is None, `parts` is
+    returned, which must have a validation part. InputError is raised if it has none, or
+    if `count` leaves no training images.
     """
     train = parts["train"]
     size = len(train.labels)

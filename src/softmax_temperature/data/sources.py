@@ -93,12 +93,12 @@ def require_dataset(name: str, *, root: Path) -> None:
 
 
 def find_dataset(name: str, *, root: Path, download: bool, seed: int) -> RawDataset:
-    """Find a data set, or let torchvision download it.
+    """Read a data set, after torchvision has downloaded it if necessary.
 
     Args:
         name: The name of the data set.
         root: The folder with the user's data, data.root.
-        download: Whether torchvision may download it.
+        download: Whether torchvision may download missing files.
         seed: The seed of glyphs and phrases.
 
     Raises:
@@ -140,7 +140,10 @@ def _read_digits() -> RawDataset:
 
 
 def missing_dataset(name: str, root: Path) -> InputError:
-    """Make the error for a missing data set; it names the files to provide."""
+    """Make the error for a missing data set, or for a name that cannot be one.
+
+    If a data set is missing, the error names the files to provide.
+    """
     if not _NAME.fullmatch(name):
         return InputError(
             f"{name!r} is not a valid name of a data set",

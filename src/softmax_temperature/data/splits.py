@@ -38,7 +38,8 @@ class Part:
     Attributes:
         dataset: The name of the data set.
         split: The split, which decides how the rows may be used.
-        data: Images, embeddings or logits (n, ...), or a tuple of n texts.
+        data: Images, embeddings, points or token numbers (n, ...), or a tuple of n
+            texts or trees in brackets.
         labels: Classes (n,) int64, label maps (n, height, width), or a tuple of n
             translations.
         index: Row numbers in the source's part, (n,) int64.

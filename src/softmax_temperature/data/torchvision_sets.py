@@ -72,7 +72,7 @@ def find_torchvision_set(name: str, *, root: Path, download: bool) -> RawDataset
     """Read a data set that torchvision has unpacked below `root`, or download it.
 
     Returns:
-        The data set; None if it does not exist and `download` is false.
+        The data set; None if files are missing or damaged and `download` is false.
 
     Raises:
         InputError: If the download fails, or the number of image files is wrong.
@@ -110,14 +110,14 @@ def _remove_files(name: str, root: Path) -> None:
 
 
 def has_files(name: str, *, root: Path) -> bool:
-    """Whether any file of a data set exists."""
+    """Whether a file of a data set, or the folder of its files, exists."""
     if name in _ARRAYS:
         return any(root.glob(_ARRAYS[name].files))
     return (root / _FILES[name].folder).is_dir()
 
 
 def torchvision_digest(name: str, *, root: Path) -> str | None:
-    """Compute one sha256 over the files of a data set; None if it has no files.
+    """Compute one sha256 over the files of a data set; None if files are missing.
 
     Raises:
         InputError: If a file cannot be read.

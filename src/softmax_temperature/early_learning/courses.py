@@ -53,7 +53,7 @@ KINKED_MODULES = (
 class Problem:
     """Two random draws of a network, and the samples that the network learns.
 
-    All pairs made of the two draws start with the same tangent kernel.
+    The pairs of all correlations start with the same tangent kernel.
 
     Attributes:
         network: The network that is trained, in float64 and evaluation mode.
@@ -93,12 +93,12 @@ class Problem:
 
     @cached_property
     def sketch(self) -> KernelSketch:
-        """Random-probe sketch of the kernel."""
+        """The object that sketches the kernel, or computes it whole without probes."""
         return KernelSketch(self.pair(1.0), probes=self.probes, seed=self.seed)
 
     @cached_property
     def kernel(self) -> Tensor:
-        """The sketched kernel at the start."""
+        """The kernel at the start, as `sketch.at` returns it."""
         return self.sketch.at(self.pair(1.0).start)
 
 
@@ -200,12 +200,12 @@ def course(
             given, the gradient flow is integrated; if it is None, the linearised flow.
 
     Returns:
-        The course and the tempered logits Z by time. The course holds `ending`,
-        `evaluations` and `rows`. A row has `moment`, `time`, `loss` (mean over samples,
-        nats) and `change` (||Z - Z_0||). For the gradient flow it also has `drift`, the
-        relative change of the kernel, and `drift_error`, at events and at
-        `kernel_times`; and `distance`, ||Z - Z_linearised||, at the times of
-        `linearised`. Missing values are None.
+        The course, and the tempered logits Z by time, at the recorded times and events.
+        The course holds `ending`, `evaluations` and `rows`. A row has `moment`, `time`,
+        `loss` (mean over samples, nats) and `change` (||Z - Z_0||). For the gradient
+        flow it also has `drift`, the relative change of the kernel, and `drift_error`,
+        at events and at `kernel_times`; and `distance`, ||Z - Z_linearised||, at the
+        times of `linearised`. Missing values are None.
     """
     problem = start.problem
     logits_by_time: dict[float, Tensor] = {}

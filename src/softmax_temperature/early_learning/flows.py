@@ -132,9 +132,10 @@ class Settings(NamedTuple):
     Attributes:
         unit_time: Rescaled time in which the logits change by 1 at their initial speed.
         horizon: Rescaled time at which the integration ends at the latest.
-        tolerance: Largest error that a step may have, relative to the state plus its
-            root-mean-square change per unit of time.
-        evaluations: Maximum number of evaluations of the rate.
+        tolerance: Largest error that a step may have, relative to the state plus the
+            root-mean-square change that the initial rate would make in `unit_time`.
+        evaluations: Number of evaluations of the rate after which no further step
+            begins.
     """
 
     unit_time: float

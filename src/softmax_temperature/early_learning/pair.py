@@ -26,11 +26,11 @@ TOLERANCE = 1e-6
 class CorrelatedPair(nn.Module):
     """f(x) = g(x; θ) - s g(x; θ') with trained parameters θ and frozen ones θ'.
 
-    θ' comes from `frozen_parameters`, and s is the argument `share`. Gradients and
-    tangent kernel equal those of the network g for every s. With correlation 1 the pair
-    starts as (1 - s) g(x; θ(0)), which can have any norm: s = 1 is the centred model,
-    which starts at exactly 0; s = 0 is the network alone; a negative s enlarges the
-    logits.
+    θ' comes from `frozen_parameters`, and s is the argument `share`. For every s, the
+    gradient of f with respect to θ, and so the tangent kernel, is the same as that of
+    g. With correlation 1 the pair starts as (1 - s) g(x; θ(0)), which can have any
+    norm: s = 1 is the centred model, which starts at exactly 0; s = 0 is the network
+    alone; a negative s enlarges the logits.
 
     The frozen network holds buffers instead of parameters: they are saved with the
     pair, and no optimizer sees them. The frozen network stays in evaluation mode, so

@@ -23,7 +23,8 @@ KEYS = ["dataset", "backbone"]
 PLATEAU = ("plateau_low", "inverse_temperature", "plateau_high")
 # The entry of the column `weights` for a backbone with random weights.
 UNTRAINED = "untrained"
-# Level of the confidence intervals, the same as everywhere in this package.
+# Level of the confidence intervals of correlations, and of the quantile that is the
+# margin of a `Heuristic`.
 LEVEL = 0.90
 CORRELATION_COLUMNS = [
     "statistic",
@@ -168,7 +169,8 @@ def _check_columns(table: pd.DataFrame, names: Iterable[str]) -> None:
 class Correlation(NamedTuple):
     """Pearson's r, its two-sided p-value, and its 90 % interval by Fisher's z.
 
-    The p-value and the interval assume that the points are independent.
+    The p-value and the interval assume that the n pairs of values are independent. For
+    n = 3 the interval is [-1, 1].
     """
 
     r: float
@@ -183,7 +185,7 @@ UNDEFINED_CORRELATION = Correlation(r=0.0, p=1.0, low=-1.0, high=1.0)
 def pearson(first: Floats, second: Floats) -> Correlation | None:
     """Compute the Pearson correlation of `first` and `second`, arrays of shape (n,).
 
-    Returns None if there are fewer than three points, or one of the arrays is constant.
+    Returns None if n is below 3, or one of the arrays is constant.
     """
     if len(first) < 3 or is_constant(first) or is_constant(second):
         return None
@@ -195,7 +197,8 @@ def pearson(first: Floats, second: Floats) -> Correlation | None:
     low = -1.0
     high = 1.0
     if len(first) > 3:
-        # Fisher's z has no standard error at three points: SciPy warns or gives NaN.
+        # For three values Fisher's z has no standard error, and SciPy warns or gives
+        # NaN.
         low, high = result.confidence_interval(LEVEL)
     return Correlation(
         float(result.statistic), float(result.pvalue), float(low), float(high)

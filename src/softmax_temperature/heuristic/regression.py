@@ -147,16 +147,19 @@ class LeaveOneOut:
             regression that was fitted without the pair's data set) and `predicted`
             (`linear`, clipped to the searched range).
         folds: One row per data set: the number of `pairs`, the `statistics` chosen
-            without the data set, and `r` and `p`. If r and p do not exist, `undefined`
-            gives the reason.
+            without the data set, and the correlation `r` of optimum and `linear` within
+            the data set, with its `p`. If r and p do not exist, `undefined` gives the
+            reason.
         statistics: The argument of `leave_one_dataset_out`.
         method: The argument of `leave_one_dataset_out`.
         undefined_folds: Number of folds without an r.
-        median_r: Median of r over the folds that have an r; None if there are too few.
-        mean_r: Mean of r over the folds that have an r.
-        sd_r: Standard deviation of r over the folds that have an r.
-        mean_p: Mean of p over the folds that have an r.
-        pooled: Correlation over all pairs at once; None if undefined.
+        median_r: Median of r over the folds that have an r; None if no fold has one.
+        mean_r: Mean of r over the folds that have an r; None if no fold has one.
+        sd_r: Standard deviation of r over the folds that have an r; None if fewer than
+            two folds have one.
+        mean_p: Mean of p over the folds that have an r; None if no fold has one.
+        pooled: Correlation of optimum and `linear` over all pairs at once; None if
+            undefined.
         mean_absolute_error: Mean absolute error of `predicted` over pairs, in units of
             inverse temperature.
         share_on_plateau: Share of pairs whose `predicted` lies on their plateau; None
@@ -206,7 +209,7 @@ def leave_one_dataset_out(
     """Predict the pairs of each data set from all other data sets.
 
     Section 4.3, Table 1. A fold is one data set with all its backbones; statistics are
-    chosen, standardised and weighted without that data set.
+    chosen and standardised, and their coefficients fitted, without that data set.
 
     Args:
         pairs: Pairs as defined in the package's docstring.

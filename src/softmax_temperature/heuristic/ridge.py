@@ -174,8 +174,9 @@ def fit_ridge(pairs: pd.DataFrame, accuracies: pd.DataFrame) -> RidgeHeuristic:
 
     Args:
         pairs: Pairs as defined in the package's docstring.
-        accuracies: `test_accuracy` of each pair at each inverse temperature of one
-            grid.
+        accuracies: One row per pair and inverse temperature, with columns `dataset`,
+            `backbone`, `inverse_temperature` and `test_accuracy`. All pairs have the
+            same grid.
     """
     study = Study.of(pairs, accuracies)
     all_rows = np.arange(len(pairs))
@@ -318,7 +319,11 @@ def shipped() -> RidgeHeuristic:
 
 
 def predicted(regression: Regression, values: Floats) -> Floats:
-    """Predict from the rows of `values`, clamped to the range of the fit."""
+    """Predict the best inverse temperature for each row of `values`.
+
+    The values are clamped to the range of the fit, and the predictions to the searched
+    range.
+    """
     clamped = np.clip(values, regression.low, regression.high)
     return np.clip(np.exp(regression.predict(clamped)), *SEARCHED_RANGE)
 
@@ -330,7 +335,7 @@ class Study:
     Attributes:
         statistics: Shape (pairs, statistics).
         target: Logarithm of the best inverse temperature, shape (pairs,).
-        weights: Weight of each pair, mean 1; see `fit_ridge`.
+        weights: Weight of each pair in the regression, mean 1; see `fit_ridge`.
         datasets: Data set of each pair.
         grid: The searched inverse temperatures, ascending.
         accuracies: Accuracy of each pair at each value of `grid`, shape (pairs, grid).

@@ -94,11 +94,14 @@ def study_tables(
     """Build the tables that are derived from the searches of a study, by name.
 
     Args:
-        table: Pairs with their statistics and `optimum`.
-        runs: The `curve` of each pair.
-        scores: Accuracy lost by each rule, from `ridge.score_rules`.
+        table: One row per pair, with the keys of the pair, the columns from `optimum`,
+            its statistics, and `weights`.
+        runs: One row per pair and inverse temperature, with the keys of the pair and
+            the columns from `curve`.
+        scores: The return value of `ridge.score_rules`: the accuracy that each rule
+            loses on each pair.
         selected: Number of statistics chosen for the middle row of Table 1.
-        clear: The pairs whose optimum is `identified`.
+        clear: The rows of `table` whose optimum is `identified`.
     """
     left_out = _left_out(table, clear, selected)
     summaries = []

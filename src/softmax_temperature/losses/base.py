@@ -45,7 +45,10 @@ class Loss(nn.Module):
     def forward(
         self, logits: Tensor, labels: Tensor, epoch: float | None = None
     ) -> Tensor:
-        """Return the loss of a batch with logits (n, classes) and labels (n,)."""
+        """Return the loss of a batch.
+
+        Logits are (n, classes) and labels (n,), unless a subclass says otherwise.
+        """
         raise NotImplementedError
 
     def tempered(self, logits: Tensor) -> Tensor:
@@ -54,12 +57,12 @@ class Loss(nn.Module):
 
 
 class SampleLoss(Loss):
-    """A loss that is a mean or sum over samples.
+    """Base class of losses with class weights, ignored labels and a reduction.
 
     It is called with logits (n, classes) and labels (n,), or (n, classes, ...) and (n,
-    ...). A subclass defines `losses`. If its loss is also defined for soft labels,
-    which are floating-point probabilities of the same shape as the logits, it defines
-    `soft_losses` too.
+    ...). A subclass defines `losses`, or computes the loss of a batch in its own
+    `forward`. If its loss is also defined for soft labels, which are floating-point
+    probabilities of the same shape as the logits, it defines `soft_losses` too.
 
     Args:
         weight: Weight of each class, shape (classes,). As in

@@ -155,9 +155,11 @@ def check_labels(
 
 
 def check_not_shifted(labels: Tensor, scores: Tensor, name: str = "labels") -> None:
-    """Refuse labels that count from 1, but whose largest number does not occur.
+    """Refuse labels that fit the predictions clearly better if they count from 1.
 
-    If it occurs, it is larger than the last column's, and `check_labels` refuses it.
+    Labels are judged only if there are more than two classes and no label is 0. A label
+    equal to the number of classes need not be considered, because `check_labels`
+    refuses it.
 
     Args:
         labels: Shape (n,), in [0, classes).

@@ -31,7 +31,8 @@ from softmax_temperature.metrics.calibration import (
 
 # Normal quantile for one end of a 90 % interval, beyond which 5 % of values lie.
 ONE_SIDED = NormalDist().inv_cdf(0.95)
-# Normal quantile for an end of the interval whose sign depends on the data.
+# Normal quantile for an end that comes from the sum of all gaps, whose sign is taken
+# from the data.
 TWO_SIDED = NormalDist().inv_cdf(0.975)
 # In 79 of 80 bins, the true gap lies within this many standard errors of the observed
 # gap.
@@ -50,9 +51,10 @@ class BinnedError(NamedTuple):
         total_parts: Contribution of each sample to the absolute sum of all gaps, shape
             (n,). That sum bounds the error from below and has little bias. None for the
             classwise error, for which that sum is zero.
-        unseen_variance: Squared standard error of a calibrated model minus the observed
-            squared standard error. Thirty correct predictions with confidence 0.98 show
-            no variance, but the next thirty may show some.
+        unseen_variance: How much the squared standard error grows if the variance in
+            each bin is raised to that of a calibrated model, plus a term of the order 1
+            / n^2. Thirty correct predictions with confidence 0.98 show no variance, but
+            the next thirty may show some.
     """
 
     value: float

@@ -64,7 +64,7 @@ class Difference(NamedTuple):
 def calibration_report(
     logits: Tensor, labels: Tensor, *, bins: int = 15, bootstrap: int = 0, seed: int = 0
 ) -> dict[str, Any]:
-    """Accuracy, proper scores and calibration errors of a classifier, with intervals.
+    """Accuracy, proper scores and calibration errors, with intervals on request.
 
     The interval of a score goes from the 5th to the 95th percentile over resamples. A
     calibration error is the plain error of the given samples, which is biased upwards.
@@ -338,7 +338,7 @@ class ArmStatistics(NamedTuple):
 
     @property
     def estimates(self) -> dict[str, float]:
-        """Every metric on which two arms can be compared."""
+        """The means of the scores over samples, and the plain calibration errors."""
         means = self.scores.mean(dim=0).tolist()
         return {
             **dict(zip(SCORES, means, strict=True)),

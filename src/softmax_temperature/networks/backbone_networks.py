@@ -30,7 +30,9 @@ def mobilenet_v1(
 
 
 def build_classifier(spec: Backbone, **more: Any) -> nn.Module:
-    """Build the whole network of the backbone `spec`, with random weights.
+    """Build the whole network of the backbone `spec`.
+
+    The weights are random, unless `more` makes the library load some.
 
     Args:
         spec: The backbone.

@@ -62,7 +62,7 @@ def load_backbone(
 ) -> LoadedBackbone:
     """Load a backbone in evaluation mode, without a network connection.
 
-    `locate_weights` downloads missing weights.
+    Missing weights must have been downloaded before, by `locate_weights`.
 
     Args:
         spec: The backbone.
@@ -71,7 +71,8 @@ def load_backbone(
         pretrained: The safetensors file of "pretrain" weights.
 
     Raises:
-        InputError: If the weights or the embedding do not match `spec`.
+        MissingInput: If the weights are missing.¶InputError: If the weights or the
+            embedding do not match `spec`.
     """
     path = locate_weights(spec, root=root, download=False)
     if spec.weights == "pretrain":

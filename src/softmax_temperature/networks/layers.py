@@ -1,4 +1,4 @@
-"""Parts shared by all networks: classifiers, activations, initial weights.
+"""Parts that several networks share: classifiers, activations, initial weights.
 
 The module also has functions that move tensors to a GPU.
 """
@@ -28,10 +28,11 @@ class Classifier(nn.Module):
         return inputs
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """The logits of `inputs`, (n, num_classes).
+        """The logits of `inputs`: (n, num_classes), or a map of them for pixels.
 
         Args:
-            inputs: Images, shape (n, 3, height, width), or tokens, shape (n, length).
+            inputs: Images, shape (n, 3, height, width), tokens, shape (n, length), or
+                trees, shape (n, nodes, 4).
         """
         logits: Tensor = self.classifier(self.features(inputs))
         return logits
@@ -44,7 +45,8 @@ def last_layer_inputs(network: Any, inputs: Tensor) -> tuple[Tensor, Tensor]:
     calibration metrics.
 
     Args:
-        network: A `Classifier`, or DistributedDataParallel around one.
+        network: A network whose last layer is `classifier`, or DistributedDataParallel
+            around one.
         inputs: The network's inputs.
     """
     head = getattr(network, "module", network).classifier

@@ -23,7 +23,8 @@ class Preprocess:
     """Turns uint8 images into a network's inputs.
 
     The result is within two grey levels of the library's own transform.
-    `params.network.Backbone` explains the attributes.
+    `params.network.Backbone` explains the attributes; `size` is called `input_size`
+    there.
     """
 
     size: int

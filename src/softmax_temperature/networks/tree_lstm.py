@@ -33,7 +33,8 @@ class TreeLSTM(Classifier):
         embedding: Length of a word's vector.
         hidden: Length of a memory and of a state.
         dropout: Probability of dropping an entry of a state in training.
-        num_classes: Number of logits of a root.
+        num_classes: Number of logits of a root in evaluation. In training, every node
+            has one logit more.
     """
 
     def __init__(

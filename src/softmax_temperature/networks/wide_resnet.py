@@ -31,7 +31,7 @@ _STAGES = 3
 
 
 class WideResNet(Classifier):
-    """A wide residual network, activations first.
+    """A wide residual network, by default with activations first.
 
     Convolutions start normal with variance 2 / fan-out, as in the focal paper's
     released code. Without batch normalisation the variance is 2 / fan-in, which keeps

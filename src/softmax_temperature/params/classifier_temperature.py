@@ -16,7 +16,7 @@ class Share(Section):
 
 
 class GridTraining(Section):
-    """Settings for training cosine classifiers, one per inverse temperature."""
+    """Settings for training cosine classifiers at several inverse temperatures."""
 
     inverse_temperatures: list[PositiveFloat]
     epochs: PositiveInt
@@ -28,7 +28,10 @@ class GridTraining(Section):
 
 
 class Search(GridTraining):
-    """Settings for section 4's searches; the best value is chosen on `select_on`."""
+    """Settings for section 4's searches.
+
+    The best inverse temperature has the highest accuracy on the split `select_on`.
+    """
 
     select_on: Literal["test", "validation"]
 
@@ -51,7 +54,8 @@ class HeuristicSection(Section):
     """Settings for the regression of the best inverse temperature on statistics.
 
     The regression in the middle row of Table 1 has `selected` statistics. A pair whose
-    plateau is larger than `max_plateau` is treated separately.
+    plateau holds more than the fraction `max_plateau` of the searched inverse
+    temperatures does not count among the identified pairs.
     """
 
     selected: PositiveInt

@@ -18,7 +18,7 @@ from softmax_temperature.runner.implementations import reference_to
 from softmax_temperature.runner.section import Section, all_known
 
 NO_COOLING = "none"
-"""The mode of an arm without Cooling."""
+"""The mode of an arm without Cooling; in segmentation, the name of that arm."""
 JUDGED = 10
 """Number of last epochs over which a run's accuracy is averaged.
 
@@ -30,11 +30,11 @@ Sides = Annotated[list[Side], Field(min_length=2, max_length=2)]
 
 
 class CoolingSettings(Section):
-    """The settings of `cooling.Cooling`.
+    """Settings for Cooling during training (see `cooling.Cooling`).
 
-    The network is cooled once per `period`, which is an epoch or a number of batches.
-    `optimizer_state` says whether momentum buffers and moments are kept or rescaled
-    when weights are rescaled.
+    Unless `mode` is "none", the network is cooled once per `period`, which is an epoch
+    or a number of batches. `optimizer_state` says whether momentum buffers and moments
+    are kept or rescaled when weights are rescaled.
     """
 
     mode: Literal["none", "last_layer", "distributed", "periodic"]
@@ -82,7 +82,7 @@ class Watching(Section):
 
     After each epoch `train_images` training images are evaluated (null: all). Held-out
     images are evaluated every `every` epochs, after the first epoch, and after each of
-    the last ten epochs, on which the claims are judged.
+    the last `JUDGED` epochs, from which the claims take their values.
     """
 
     train_images: PositiveInt | None
@@ -94,10 +94,10 @@ class SegmentationTask(Section):
 
     `dataset` is "glyph-scenes-N" or a folder below `data.root`. Label maps hold classes
     from 0 to `classes` - 1, and `void` for pixels without a class. Images are cropped
-    at the centre to the height and width `crop`, then resized to `size`.
-    `cooling_images` training images are set aside to fit the temperature on; if it is
-    null, the temperature is fitted on the data set's own validation part. If
-    `train_limit` or `test_limit` is null, all samples are used.
+    at the centre to the height and width `crop` (null: not cropped), then resized to
+    `size` (null: not resized). `cooling_images` training images are set aside to fit
+    the temperature on; if it is null, the temperature is fitted on the data set's own
+    validation part. If `train_limit` or `test_limit` is null, all samples are used.
     """
 
     dataset: Name

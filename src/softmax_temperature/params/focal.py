@@ -55,11 +55,13 @@ class Embeddings(Section):
 class TaskTraining(Section):
     """Settings for a task's data and evaluation.
 
-    Test images are also evaluated with added noise, whose standard deviation is
-    `gaussian_noise` for pixels on the scale 0 to 1. For parse trees, only `vocabulary`
-    in `text` has an effect. If `embeddings` is null, word vectors are learned with the
-    other weights. `select` is the epoch whose weights are evaluated: the last epoch, or
-    the first one with the best validation accuracy.
+    If `gaussian_noise` is given, noisy test images are an out-of-distribution set. They
+    come from CIFAR-10-C if the task's data are CIFAR-10 and data.root holds CIFAR-10-C.
+    Otherwise noise is added whose standard deviation is `gaussian_noise` for pixels on
+    the scale 0 to 1. For parse trees, only `vocabulary` in `text` has an effect. If
+    `embeddings` is null, word vectors are learned with the other weights. `select` is
+    the epoch whose weights are evaluated: the last epoch, or the first one with the
+    best validation accuracy.
     """
 
     gaussian_noise: PositiveFloat | None = None
@@ -199,10 +201,11 @@ class TranslationTask(Section):
 
     `dataset` is "farm" or a folder below `data.root` (see `data.translation`). A limit
     is a number of sentence pairs; if it is null, all pairs are used. Training pairs
-    with more than `longest` tokens are left out. Both languages share a vocabulary of
-    `vocabulary` word pieces. `recipe.batch_size` counts the tokens of each language,
-    padding included. Test sentences are translated at the `temperatures` of Figure K.1,
-    at 1, and at the temperature fitted to validation data.
+    with more than `longest` tokens in either language are left out. Both languages
+    share a vocabulary of `vocabulary` word pieces. `recipe.batch_size` counts the
+    tokens of each language, padding included. Test sentences are translated at the
+    `temperatures` of Figure K.1, at 1, and at the temperature fitted to validation
+    data.
     """
 
     dataset: Name
@@ -257,7 +260,10 @@ class Translation(TranslationTask):
 
 
 class Focal(Section):
-    """The paper `focal`: every task with each of its arms, `seeds` times.
+    """The paper `focal`: every task with each of its arms.
+
+    Each arm is trained with `seeds` seeds, unless the task's `arm_changes` give another
+    number.
 
     If `linear` is null, appendix C is left out; if `translation` is null, appendix K is
     left out.

@@ -32,8 +32,8 @@ class Network(Section):
 
     `architecture` names the network's class, and `arguments` are passed to the
     constructor. `gpu_share` is the fraction of a GPU that training the network fills, 1
-    for a large network; null means 1 / `workers`. `gpu_share` changes neither results
-    nor fingerprints.
+    for a large network; null means 1 / `workers`, or `gpus_per_cell` with Ray.
+    `gpu_share` changes neither results nor fingerprints.
     """
 
     architecture: NetworkName
@@ -50,11 +50,11 @@ class Backbone(Section):
 
     `arguments` are passed to its constructor. `weights` is the source of its weights:
 
-    - "hub": the library's own weights called `tag`;
-    - "file": the safetensors file `file` below data.root;
-    - "package": the single weights file of the installed Python package `package`;
-    - "pretrain": the pipeline's stage `pretrain`, which trains the network;
-    - "untrained": no source; the weights stay random (seeded).
+    - "hub": the library's own weights called `tag`; - "file": the file `file` below
+    data.root, from safetensors or torch.save; - "package": the single weights file of
+    the installed Python package `package`; - "pretrain": the pipeline's stage
+    `pretrain`, which trains the network; - "untrained": no source; the weights stay
+    random (seeded).
 
     `tensor` says which tensor is the embedding:
 

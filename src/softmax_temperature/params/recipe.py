@@ -25,8 +25,8 @@ class Schedule(Section):
     - "inverse_square_root" falls from 1 in proportion to the inverse square root of the
       epochs, beginning at the end of the warm-up. It requires a warm-up.
 
-    Every schedule can have a warm-up, which rises linearly from 0 during the first
-    `warmup` epochs.
+    Every schedule can have a warm-up: during the first `warmup` epochs the learning
+    rate is also multiplied by a factor that rises linearly from 0 to 1.
     """
 
     name: Literal[

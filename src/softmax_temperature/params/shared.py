@@ -56,8 +56,8 @@ Folder = Annotated[str, AfterValidator(_without_tilde)]
 class Data(Section):
     """Settings for the sources of data.
 
-    `root` is the folder with the user's archives; `download` lets torchvision fetch
-    missing data sets.
+    `root` is the folder with the user's data. `download` lets libraries fetch missing
+    data sets (torchvision) and missing weights of backbones (timm and torchvision).
     """
 
     root: Folder
@@ -67,11 +67,12 @@ class Data(Section):
 class Dataset(Section):
     """The samples of a data set that are used.
 
-    If a limit is null, all samples are used; other limits keep the classes balanced.
-    `source` is the name of the source, if it differs from the key: one source may be
-    prepared in several ways, and several sources may be joined. `pool` joins all parts
-    of a text data set, and then draws a quarter of each class as a new test part. If
-    `validation_fraction` is null, the value in `fetch` applies.
+    `class_limit` is the number of classes to use, and `train_limit` and `test_limit`
+    are numbers of samples, balanced between the classes. A limit that is null leaves
+    nothing out. `source` is the name of the source, if it differs from the key: one
+    source may be prepared in several ways, and several sources may be joined. `pool`
+    joins all parts of a text data set, and then draws a quarter of each class as a new
+    test part. If `validation_fraction` is null, the value in `fetch` applies.
     """
 
     source: Name | Annotated[list[Name], Field(min_length=1)] | None = None
@@ -85,9 +86,9 @@ class Dataset(Section):
 class Fetch(Section):
     """Settings for preparing data sets.
 
-    The share `validation_fraction` of each class in the training part is set aside
-    before anything is fitted. Larger image files are shrunk on reading until the
-    shorter side has `image_size_limit` pixels.
+    If a data set has no validation part of its own, the share `validation_fraction` of
+    each training class becomes its validation part. Image files whose shorter side has
+    more than `image_size_limit` pixels are shrunk to it on reading (null: not shrunk).
     """
 
     validation_fraction: Fraction
@@ -107,7 +108,8 @@ class PretrainRecipe(Section):
 class Pretrain(PretrainRecipe):
     """Settings for training the backbones whose `weights` are "pretrain".
 
-    The backbones are trained on glyphs that no other data set contains.
+    The backbones are trained on characters that no data set `glyphs-N` or
+    `glyph-scenes-N` contains.
     """
 
     classes: PositiveInt
@@ -127,9 +129,10 @@ class Embed(Section):
 class Text(Section):
     """The form in which a network reads texts.
 
-    The most frequent words of the training texts are numbered: `vocabulary` numbers in
-    all, of which one is for padding and one for unknown words. The network reads at
-    most `length` words of a text, from its start or its end (`keep`).
+    The most frequent tokens of the training texts are numbered: `vocabulary` numbers in
+    all, of which one is for padding and one for unknown tokens. The network reads at
+    most `length` tokens of a text, from its start or its end (`keep`). A tree is always
+    read whole.
     """
 
     vocabulary: Annotated[int, Field(ge=3)]

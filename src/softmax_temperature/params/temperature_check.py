@@ -25,7 +25,7 @@ PLAIN = "plain"
 COOLED = "cooled"
 """The same start, trained with Cooling."""
 CONFIRMED = "confirmed-"
-"""Prefix of `start` in a confirmation run."""
+"""Prefix of `start` in confirmation runs of earlier versions; not used any more."""
 _PAIR = "pair-"
 _NORM = "norm-"
 
@@ -37,8 +37,7 @@ class Training(NamedTuple):
     """The values that identify one training run.
 
     `start` is "plain", "cooled", "pair-c" with the correlation c of a pair, or "norm-n"
-    with the mean norm n of the tempered logits. In a confirmation run, `start` has the
-    prefix "confirmed-".
+    with the mean norm n of the tempered logits.
     """
 
     sweep: str
@@ -155,7 +154,7 @@ class Curves(Section):
 
     A course is observed at `points` times, evenly spaced on a log axis from `first` to
     `last`. The unit of time is the time in which the logits would change by 1 at their
-    initial speed. The kernel is computed at every `stride`-th time.
+    initial speed. The kernel is computed at every `stride`-th time and at each event.
     """
 
     inverse_temperatures: Grid
@@ -187,11 +186,11 @@ class Norms(Section):
 class GradientFlow(Section):
     """Settings for gradient flow on `images` training images.
 
-    The relative error of a step is at most `tolerance`. The tangent kernel is sketched
-    with `probes` random vectors. If `probes` is null, the kernel is computed whole: its
-    (images × classes)² numbers come from a Jacobian of images × classes × parameters
-    numbers. The network evaluates `chunk` samples at a time. A course takes at most
-    about `evaluations` evaluations of the gradient.
+    `tolerance` bounds the error of a step (see `early_learning.flows.Settings`). The
+    tangent kernel is sketched with `probes` random vectors. If `probes` is null, the
+    kernel is computed whole: its (images × classes)² numbers come from a Jacobian of
+    images × classes × parameters numbers. The network evaluates `chunk` samples at a
+    time. A course takes at most about `evaluations` evaluations of the gradient.
     """
 
     images: Annotated[int, Field(ge=2)]

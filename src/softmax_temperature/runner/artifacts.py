@@ -27,7 +27,7 @@ UNFINISHED = ".unfinished"
 
 
 class ArtifactError(InputError):
-    """An artifact is missing, incomplete or damaged."""
+    """A file or folder that the pipeline wrote is missing, damaged or not usable."""
 
     def __init__(
         self,
@@ -216,7 +216,11 @@ class Artifact:
 
 
 def open_artifact(folder: Path, *, kind: str | None = None) -> Artifact:
-    """Open an artifact by its manifest; its files are verified when they are read."""
+    """Open an artifact by its manifest; its files are verified when they are read.
+
+    Raises ArtifactError if there is no intact manifest, or if the artifact is not of
+    the given `kind`.
+    """
     if not (folder / MANIFEST).is_file():
         raise ArtifactError("missing or incomplete (no manifest)", folder)
     artifact = Artifact(folder, **read_sealed(folder / MANIFEST))

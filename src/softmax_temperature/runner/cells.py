@@ -91,8 +91,8 @@ class Job:
 class Cell:
     """One unit of work: a module-level function, `run(job, **plan, **places)`.
 
-    The result depends on `plan`, on code, and on `inputs`, which maps the names that
-    the function uses to the folders of artifacts.
+    The result depends on the project's seed, on `plan`, on code, and on `inputs`, which
+    maps the names that the function uses to the folders of artifacts.
 
     `places` holds the locations of the user's files. The result depends on the content
     of these files, so their digests are in `plan` or `inputs`. The locations themselves
@@ -105,8 +105,8 @@ class Cell:
     run: Callable[..., None]
     plan: Mapping[str, Any]
     inputs: Mapping[str, Path] = field(default_factory=dict)
-    # The part of a GPU that the cell fills, or None if unknown. Cells that run at the
-    # same time fill at most one GPU.
+    # The part of a GPU that the cell fills, or None if unknown. Without Ray, cells that
+    # run at the same time fill at most one GPU.
     gpu_share: float | None = None
     places: Mapping[str, Any] = field(default_factory=dict)
 
@@ -229,6 +229,8 @@ def run_cells(
 ) -> None:
     """Run a stage's unfinished cells, and publish the results of all its cells.
 
+    Under `torchrun` only process 0 does this; the other processes help it to train.
+
     Afterwards `output` holds one artifact per cell and nothing else. The path of
     `output` below `data/` names the stage, for seeds and for the work folder; `seed` is
     the project's seed. If cells fail, CellsFailed is raised and nothing is published.
@@ -270,7 +272,7 @@ def _follow(stage: str, cells: Sequence[Cell], compute: Compute, seed: int) -> N
 
 
 def _publish(tasks: Sequence[_Task], output: Path) -> None:
-    """Replace the folder `output` with links to the tasks' results."""
+    """Replace the folder `output` with hard links to the tasks' results, or copies."""
     with atomic_folder(output) as new:
         for task in tasks:
             result = task.work / RESULT

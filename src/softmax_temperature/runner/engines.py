@@ -46,9 +46,10 @@ def run_tasks(
     """Call `work`, a module-level function, on every task.
 
     Yields each task's number and the result of `work` as soon as the task ends.
-    `shares` are the fractions of a GPU that the tasks fill, None if unknown; tasks run
-    at the same time only if their fractions add up to at most 1. If a worker process is
-    killed, tasks that have not started are left out.
+    `shares` are the fractions of a GPU that the tasks fill, None if unknown. In worker
+    processes, tasks run at the same time only if their fractions add up to at most 1,
+    where an unknown fraction counts as 1 / `workers`; Ray assigns GPUs itself. If a
+    worker process is killed, tasks that have not started are left out.
     """
     if compute.engine == "serial" or (compute.engine == "processes" and len(tasks) < 2):
         for number, task in enumerate(tasks):

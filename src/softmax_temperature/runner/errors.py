@@ -34,7 +34,7 @@ _OUT_OF_MEMORY = (
 
 
 class InputError(Exception):
-    """An error in something that the user supplied.
+    """An error that the user can correct, such as a wrong parameter or a full disk.
 
     Programs print it on one line and exit with 2. `what` is a clause that describes the
     fault, `where` names the file, parameter or data set, and `remedy` says how to fix
@@ -97,7 +97,11 @@ class CellsFailed(Exception):
 
 
 def nearest(name: str, valid: Iterable[str]) -> str:
-    """Write a sentence that suggests the valid name nearest to `name`, or lists all."""
+    """Write a sentence that suggests the valid name spelt most like `name`.
+
+    If no valid name is spelt similarly, the sentence lists the valid names, as far as
+    they fit.
+    """
     choices = sorted(valid)
     close = difflib.get_close_matches(name, choices, n=1, cutoff=0.5)
     if close:

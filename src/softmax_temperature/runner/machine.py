@@ -44,7 +44,7 @@ def machine() -> dict[str, Any]:
 def versions(libraries: tuple[str, ...] = LIBRARIES) -> dict[str, str]:
     """Return the versions of Python and of `libraries`.
 
-    By default these are all libraries that affect results.
+    By default these are the libraries that do the numerical work.
     """
     return {"python": platform.python_version()} | {
         name: version(name) for name in libraries

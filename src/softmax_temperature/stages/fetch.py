@@ -18,7 +18,7 @@ from softmax_temperature.stages import stage
 
 @stage
 def fetch(params: Params) -> Iterator[Cell]:
-    """Yield one cell per data set that the papers in use need.
+    """Yield one cell per data set, except those that only unused papers name.
 
     If a data set has an error, its cell reports the error.
     """

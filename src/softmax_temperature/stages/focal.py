@@ -1,4 +1,4 @@
-"""Stage train_focal: every loss on every task, with several seeds.
+"""Stage train_focal: every task with each of its arms, with several seeds.
 
 Focal paper, section 5 and appendices E and F.
 """
@@ -211,7 +211,7 @@ def _outliers(
     root: str,
     training_seed: int,
 ) -> dict[str, Tensor]:
-    """Collect images of other data sets, and `test` with noise if the task adds any."""
+    """Collect images of other data sets, and noisy test images if the task has them."""
     others = _others(job, OUT_OF_DISTRIBUTION, test, root)
     outliers = {name: samples.inputs for name, samples in others.items()}
     if task.gaussian_noise is not None:
@@ -225,7 +225,10 @@ def _outliers(
 def _noisy(
     job: Job, test: Tensor, deviation: float, archive: str | None, root: str, seed: int
 ) -> Tensor:
-    """Add noise to the test images, or read them from CIFAR-10-C if its files exist."""
+    """Add noise to `test`, or read noisy images from CIFAR-10-C.
+
+    The images are read if `archive`, the digest of CIFAR-10-C's files, is given.
+    """
     if archive is None:
         return add_noise(test, deviation, seed=seed)
     prepared = open_prepared(job.inputs["data"], root=Path(root))

@@ -39,7 +39,11 @@ Sets = dict[str, Logits]
 
 @stage
 def evaluate_focal(params: Params) -> Iterator[Cell]:
-    """Yield one cell per run; it also reads the reference arm's run with its seed."""
+    """Yield one cell per run.
+
+    The cell of another arm's run also reads the reference arm's run with its seed, if
+    the task has the reference arm.
+    """
     paper = params.focal
     for task, arm, seed in paper.trainings():
         inputs = {"training": FOCAL_TRAINING / task / arm / str(seed)}

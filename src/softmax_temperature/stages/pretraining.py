@@ -50,7 +50,7 @@ def pretrain(params: Params) -> Iterator[Cell]:
 
 
 def _pretrain(job: Job, *, spec: Backbone, how: Pretrain, data_seed: int) -> None:
-    """Train the backbone `spec` on glyphs that no other data set contains.
+    """Train the backbone `spec` on characters of the pretraining pool.
 
     Writes the weights of the whole network, and a record of the training run.
     """

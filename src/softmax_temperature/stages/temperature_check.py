@@ -202,8 +202,9 @@ def _accuracy(training: Artifact) -> float:
 def _statistics(trainer: Trainer, sample: Samples) -> dict[str, float] | None:
     """Describe the last layer's inputs for the training samples in `sample`.
 
-    Returns None if too large a learning rate has set all units to 0: such features are
-    a valid result, but they have no direction to describe.
+    Returns None if the features of a sample are all 0 or not finite. A learning rate
+    that is too large can set all units to 0; such features are a valid result, but they
+    have no direction to describe.
     """
     batches = [features for _, features in trainer.outputs(sample.inputs)]
     features = torch.cat(batches).cpu()

@@ -74,8 +74,8 @@ def pixel_predictions(trainer: Trainer, images: Tensor) -> Tensor:
 class PixelScores(Callback):
     """Scores the pixels that are not `void` after each epoch.
 
-    A row of `history` has `mean_iou` and `pixel_accuracy`, as fractions, and
-    `temperature`.
+    A row of `history` has `epoch`, `loss` (of training), `mean_iou` and
+    `pixel_accuracy`, as fractions, and `temperature`.
     """
 
     def __init__(

@@ -1,12 +1,12 @@
-"""One run in several processes, one per GPU, which divide every batch.
+"""One training run in several processes, which divide every batch.
 
-`torchrun` starts the processes. Each process computes the logits of its share of a
-batch and receives the logits of the other shares, so that every process computes the
-loss of the whole batch, even if the loss couples samples. The gradients of the shares
-are added up. Batches, steps and weights equal those of a single process up to the
-rounding of sums, but dropout draws other masks. Batch norm needs the statistics of the
-whole batch, which torch gathers only on GPUs: without GPUs a network with batch norm is
-refused.
+`torchrun` starts the processes, and each of them uses its own GPU if there are GPUs.
+Each process computes the logits of its share of a batch and receives the logits of the
+other shares, so that every process computes the loss of the whole batch, even if the
+loss couples samples. The gradients of the shares are added up. Batches, steps and
+weights equal those of a single process up to the rounding of sums, but dropout draws
+other masks. Batch norm needs the statistics of the whole batch, which torch gathers
+only on GPUs: without GPUs a network with batch norm is refused.
 """
 
 from collections.abc import Callable

@@ -19,10 +19,10 @@ from softmax_temperature.training.trainer import Callback, Diverged, Trainer, tr
 class TrainingRun:
     """A network in training, and the output files of its cell.
 
-    `seed` determines the order and the augmentation of the samples. All arms use the
-    same seeds, so that their differences are paired. A run that diverged is a result:
-    its record says so, its weights and rows end at the last finite values, and it has
-    no logits.
+    `seed` determines dropout, and the order and augmentation of the samples. All arms
+    use the same seeds, so that their differences are paired. A run that diverged is a
+    result: its record says so, its weights and rows end at the last finite values, and
+    it has no logits.
     """
 
     def __init__(
@@ -43,7 +43,8 @@ class TrainingRun:
     def run(self, **callbacks: Callback | None) -> None:
         """Train to the end of the recipe, or until training diverges.
 
-        The callbacks are called after each epoch, in the given order.
+        The callbacks are called after each epoch, in the given order. A callback's
+        `after_batch`, if it has one, is called after each batch.
         """
         called: dict[str, Callback] = {}
         for name, callback in callbacks.items():
@@ -63,7 +64,8 @@ class TrainingRun:
     ) -> None:
         """Write logits and labels of sets, and logits of outliers, by name.
 
-        Nothing is written if training diverged or a logit is not finite.
+        Nothing is written if training diverged. If a logit is not finite, the run
+        counts as diverged from then on.
         """
         if not self.finite:
             return
@@ -85,7 +87,10 @@ class TrainingRun:
         write_json(self._job.output / file, content)
 
     def save_record(self, about: Mapping[str, Any]) -> None:
-        """Write `record.json`: `about`, the run's length, and whether it diverged."""
+        """Write `record.json`: facts about the run, and the entries of `about`.
+
+        The facts are its epochs, whether it diverged, and its number of parameters.
+        """
         recipe = self.trainer.recipe
         record = {
             "epochs": recipe.epochs,

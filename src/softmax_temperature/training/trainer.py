@@ -82,10 +82,10 @@ class Trainer:
         self.steps_per_epoch = len(samples) // self._batch_size
 
     def capture_steps(self) -> str | None:
-        """Replay all further steps as a CUDA graph.
+        """Try to replay further steps as a CUDA graph, after a few plain ones.
 
-        Returns None if the steps can be captured, or on a CPU, where nothing is
-        captured. Otherwise prints the reason and returns it.
+        Returns None if nothing rules out a capture, which `StepGraph` then tries, or on
+        a CPU, where nothing is captured. Otherwise prints the reason and returns it.
         """
         if self.device == "cpu":
             return None
@@ -272,10 +272,10 @@ class Trainer:
 
 
 class Callback:
-    """Base class of callbacks, which act or observe after each epoch.
+    """Base class of callbacks, which are called after each epoch.
 
-    `kept` names the attributes that the next epoch depends on, such as `history`, a
-    list of rows of JSON values.
+    `kept` names the attributes that a checkpoint must hold, such as `history`, a list
+    of rows of JSON values.
     """
 
     kept: ClassVar[tuple[str, ...]] = ("history",)
@@ -284,7 +284,10 @@ class Callback:
         self.history: list[dict[str, Any]] = []
 
     def after_epoch(self, trainer: Trainer) -> None:
-        """Act or observe after an epoch; may raise Diverged."""
+        """Change the network, or record values, after an epoch.
+
+        Raise Diverged to end the training.
+        """
         raise NotImplementedError
 
     def state_dict(self) -> dict[str, Any]:

@@ -127,7 +127,7 @@ def scaled_epochs(
 
 
 class ValidationScores(Protocol):
-    """Scores a network on validation data after each epoch."""
+    """Scores a network on validation data after epochs."""
 
     def validation_row(self) -> dict[str, Any]:
         """The scores on validation data after the last evaluated epoch."""

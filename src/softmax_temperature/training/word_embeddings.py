@@ -26,9 +26,10 @@ def start_embedding(
     root: str,
     sha256: str | None,
 ) -> dict[str, Any] | None:
-    """Give `model` its word vectors, and return the record's entries about them.
+    """Start `model`'s word embedding, and return the record's entries about it.
 
-    If the samples are images, None is returned.
+    If `vectors` is None, the embedding keeps its random weights, which are trained. For
+    images, which have no `words`, None is returned.
     """
     if not words:
         return None
