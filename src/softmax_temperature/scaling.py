@@ -23,8 +23,9 @@ from softmax_temperature.metrics.checks import (
 )
 from softmax_temperature.metrics.probability_check import check_not_probs
 
-# Bracket in which both criteria search a root, for logits of ordinary scale. For much
-# larger or smaller logits the search multiplies both ends by a power of `BRACKET_STEP`.
+# Bracket in which both criteria search for a root, for logits of ordinary scale. For
+# much larger or smaller logits the search multiplies both ends by a power of
+# `BRACKET_STEP`.
 TEMPERATURE_BOUNDS = (1e-4, 1e4)
 BRACKET_STEP = 1e8
 # Largest ratio of the temperature to the mean margin of the labels. At larger ratios,

@@ -44,8 +44,8 @@ RESCALED_FUNCTIONS = frozenset(
         nn.Threshold,
     }
 )
-# Modules that normalise each sample separately. An instance normalisation that keeps
-# running statistics is refused where these types are compared.
+# Modules that normalise each sample separately. `scale_graph` refuses an instance
+# normalisation that keeps running statistics.
 SAMPLE_NORMS = frozenset(
     {
         nn.LayerNorm,

@@ -210,7 +210,8 @@ class Workers:
 def _problems_in_memory(weights: Tensor, batch: int, scores: torch.dtype) -> int:
     """Return the number of problems per block that fit in memory.
 
-    On a GPU the memory is half of what is free; on a CPU it is a core's cache.
+    On a GPU a block may take half of the free memory. On a CPU its scores may take
+    `_SCORE_BYTES_ON_CPU` bytes.
     """
     _, classes, dim = weights.shape
     if weights.is_cuda:

@@ -26,9 +26,9 @@ TEST_FRACTION = 0.25
 class Rules:
     """Limits on a data set, and the sizes of its splits; None means no limit.
 
-    If the data set has a validation part of its own, all its samples of the chosen
-    classes are used, and `validation_fraction` has no effect. Otherwise `train_limit`
-    counts training and validation samples together.
+    If the data set has a validation part of its own, all samples of that part in the
+    chosen classes are used, and `validation_fraction` has no effect. Otherwise
+    `train_limit` counts training and validation samples together.
     """
 
     train_limit: int | None

@@ -25,7 +25,7 @@ ENDINGS = frozenset(
 OTHER_ENDINGS = frozenset(
     {".avif", ".gif", ".heic", ".jfif", ".jp2", ".jpe", ".pbm", ".pnm", ".tga"}
 )
-"""The endings of image files that cannot be read.
+"""The endings of image files that this package does not read.
 
 Class folders count these files among the images left out; `data.segmentation` refuses
 them.

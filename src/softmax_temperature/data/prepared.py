@@ -1,4 +1,4 @@
-"""Prepared data sets: the form in which stages read images, texts and trees.
+"""Prepared data sets: the form in which stages read labelled images, texts and trees.
 
 An artifact of the stage `fetch` holds
 

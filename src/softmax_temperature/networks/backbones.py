@@ -71,8 +71,8 @@ def load_backbone(
         pretrained: The safetensors file of "pretrain" weights.
 
     Raises:
-        MissingInput: If the weights are missing.¶InputError: If the weights or the
-            embedding do not match `spec`.
+        MissingInput: If the weights are missing.
+        InputError: If the weights or the embedding do not match `spec`.
     """
     path = locate_weights(spec, root=root, download=False)
     if spec.weights == "pretrain":

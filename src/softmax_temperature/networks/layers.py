@@ -28,7 +28,7 @@ class Classifier(nn.Module):
         return inputs
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """The logits of `inputs`: (n, num_classes), or a map of them for pixels.
+        """The logits of `inputs`, (n, num_classes) or (n, num_classes, height, width).
 
         Args:
             inputs: Images, shape (n, 3, height, width), tokens, shape (n, length), or

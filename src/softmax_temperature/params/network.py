@@ -50,11 +50,11 @@ class Backbone(Section):
 
     `arguments` are passed to its constructor. `weights` is the source of its weights:
 
-    - "hub": the library's own weights called `tag`; - "file": the file `file` below
-    data.root, from safetensors or torch.save; - "package": the single weights file of
-    the installed Python package `package`; - "pretrain": the pipeline's stage
-    `pretrain`, which trains the network; - "untrained": no source; the weights stay
-    random (seeded).
+    - "hub": the library's own weights called `tag`;
+    - "file": the file `file` below data.root, written by safetensors or torch.save;
+    - "package": the single weights file of the installed Python package `package`;
+    - "pretrain": the pipeline's stage `pretrain`, which trains the network;
+    - "untrained": no source; the weights stay random (seeded).
 
     `tensor` says which tensor is the embedding:
 

@@ -27,7 +27,7 @@ UNFINISHED = ".unfinished"
 
 
 class ArtifactError(InputError):
-    """A file or folder that the pipeline wrote is missing, damaged or not usable."""
+    """Raised if something that the pipeline wrote is missing, damaged or unusable."""
 
     def __init__(
         self,

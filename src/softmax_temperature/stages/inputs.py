@@ -1,8 +1,8 @@
 """The user's files that cells read, and the parameters without missing files.
 
-Missing files that a library offers are downloaded if `data.download` is true. The files
-that are still missing are known before anything runs, and stop only the cells that need
-them: the programs, `plan` and `collect` all take their parameters from
+If `data.download` is true, missing files that a library can download are downloaded.
+The files that are still missing are known before anything runs, and stop only the cells
+that need them: the programs, `plan` and `collect` all take their parameters from
 `without_missing`.
 """
 

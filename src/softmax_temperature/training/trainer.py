@@ -286,7 +286,7 @@ class Callback:
     def after_epoch(self, trainer: Trainer) -> None:
         """Change the network, or record values, after an epoch.
 
-        Raise Diverged to end the training.
+        An override may raise Diverged to end training.
         """
         raise NotImplementedError
 
