@@ -558,7 +558,7 @@ def _is_norm_with_activation(module: nn.Module) -> bool:
 
 
 def _operation_name(target: Callable[..., object] | str) -> str | None:
-    """Return the name of a method, or of a function of torch or Python's operators.
+    """Return the name of a method, or of a function of torch, `operator` or `builtins`.
 
     Returns None for any other function.
     """

@@ -108,7 +108,9 @@ class PackedProducts(Products):
 
 
 class RoundedProducts(Products):
-    """bfloat16 on a CPU without bfloat16 instructions: float32 products, rounded once.
+    """Products in bfloat16 on a CPU without bfloat16 instructions.
+
+    The factors are rounded to bfloat16, and their float32 product is rounded once.
 
     torch.mm would emulate bfloat16, which is slower.
     """
@@ -122,7 +124,7 @@ class RoundedProducts(Products):
         return self._wide.prepare(right.float())
 
     def multiply(self, left: Tensor, right: Tensor, name: str) -> Tensor:
-        """Multiply `left` by a prepared matrix, rounding only the final sums."""
+        """Multiply `left`, rounded, by a prepared matrix, and round only the sums."""
         product = self._wide.multiply(self._rounded(left, name), right, name)
         return self._buffers.take(name, *product.shape).copy_(product)
 

@@ -44,7 +44,7 @@ def prepare(
 
     Args:
         raw: The data set from its source.
-        rules: Limits and split of the data set.
+        rules: Limits on the data set, and the sizes of its splits.
         root: The folder that paths of image files are relative to.
         output: An existing folder.
         name: The name of the prepared data set, if it differs from the source's.

@@ -34,7 +34,7 @@ class RawDataset:
         train: The training part; all samples if `test` is None.
         test: The test part, or None if the source has none.
         source: The origin of the data, for the card.
-        split_rule: The source's own division, for the card.
+        split_rule: How the source divides its samples, for the card.
         validation: The source's own validation part, if it has one.
         form: "images", "texts" or "trees".
     """

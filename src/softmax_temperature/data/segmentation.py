@@ -150,9 +150,9 @@ def _part(name: str, split: SplitName, images: Pixels, labels: Pixels) -> Part:
 def set_aside(parts: Parts, count: int | None, *, seed: int) -> Parts:
     """Return the parts with `count` random training images as the validation part.
 
-    They replace the data set's own validation part. If `count` is None, `parts` is
-    returned, which must have a validation part. InputError is raised if it has none, or
-    if `count` leaves no training images.
+    These images replace the data set's own validation part. If `count` is None, `parts`
+    is returned, which must have a validation part. InputError is raised if it has none,
+    or if `count` leaves no training images.
     """
     train = parts["train"]
     size = len(train.labels)

@@ -155,7 +155,7 @@ def _is_usable_subset(subset: pd.DataFrame, table: pd.DataFrame) -> bool:
 
 
 def _mean(values: Tensor) -> list[float]:
-    """Average `values` over repeats, and round to six digits."""
+    """Average `values` over repeats, and round the means to six decimals."""
     return [round(float(value), 6) for value in values.double().mean(0)]
 
 

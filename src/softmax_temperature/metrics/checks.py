@@ -274,7 +274,7 @@ def _label_range_remedy(low: int, high: int, classes: int) -> str:
 
 
 def check_embeddings(embeddings: Tensor, name: str = "embeddings") -> Tensor:
-    """Refuse embeddings that are not finite, non-zero floats of shape (n, dim).
+    """Refuse embeddings that are not finite floats (n, dim), or have a row of zeros.
 
     Returns:
         The largest absolute entry of each embedding, shape (n, 1).

@@ -113,7 +113,9 @@ class SegmentationTask(Section):
 
 
 class Segmentation(SegmentationTask):
-    """Section 4.4: the task with and without last-layer Cooling, `seeds` seeds each.
+    """Section 4.4: the task is trained with and without last-layer Cooling.
+
+    Each of these two arms is trained with `seeds` seeds.
 
     Cooling raises each fitted temperature to the power `factor`. `panels` test images
     are shown; set `panels` to 0 if the images may not be redistributed.

@@ -94,9 +94,10 @@ class Cell:
     The result depends on the project's seed, on `plan`, on code, and on `inputs`, which
     maps the names that the function uses to the folders of artifacts.
 
-    `places` holds the locations of the user's files. The result depends on the content
-    of these files, so their digests are in `plan` or `inputs`. The locations themselves
-    do not count, so data may move to another disk.
+    `places` holds the locations of the user's files, and settings for getting them. The
+    result depends on the content of these files, so their digests are in `plan` or
+    `inputs`. The locations and settings themselves do not count, so data may move to
+    another disk.
     """
 
     # Unique within the stage. If a stage has a single cell, it is called "." and fills

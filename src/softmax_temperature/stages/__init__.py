@@ -41,7 +41,7 @@ class Registration(NamedTuple):
     """The location of a stage.
 
     Attributes:
-        name: The function that declares the stage's cells.
+        name: The name of the stage, and of the function that declares its cells.
         program: The program in `pipeline/` that runs the stage.
         module: The module of this package with that function.
         paper: The paper that the stage belongs to; None for all papers.

@@ -66,7 +66,7 @@ def image_set(
 ) -> ImageSet:
     """Read one split of a prepared data set as RGB images.
 
-    If `size` is given, the images are resized to squares of `size` pixels. Raises
+    If `size` is given, the images are resized to `size` × `size` pixels. Raises
     InputError for images of several sizes.
     """
     return _images(open_prepared(prepared, root=Path(root)), split, size)

@@ -195,7 +195,7 @@ def _per_channel(values: list[float], device: torch.device) -> Tensor:
 def to_rgb(images: Tensor, size: int | None = None) -> Tensor:
     """Convert uint8 images (n, 1 or 3, height, width) to RGB.
 
-    If `size` is given, the images are resized to squares of `size` pixels with
+    If `size` is given, the images are resized to `size` × `size` pixels with
     torchvision's method.
     """
     if size is not None and images.shape[2:] != (size, size):

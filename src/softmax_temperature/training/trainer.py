@@ -177,9 +177,9 @@ class Trainer:
             yield self.forward((samples or self.samples).prepare(batch, self.recipe))
 
     def resident(self, tensor: Tensor) -> Tensor:
-        """Copy `tensor` to the device of the training samples.
+        """Return `tensor` on the device of the training samples.
 
-        The copy stays on the device for the next call.
+        If the tensor must be copied, the copy stays on the device for the next call.
         """
         device = self.samples.inputs.device
         if tensor.device == device:
