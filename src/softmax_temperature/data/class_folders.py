@@ -26,7 +26,7 @@ from softmax_temperature.data.raw import RawDataset, RawPart
 from softmax_temperature.runner.errors import InputError
 
 Files = dict[str, list[str]]
-"""The image files of each class, as paths below data.root."""
+"""The image files of each class, as paths below the root folder."""
 
 _PARTS = ("train", "test", "all")
 _LAYOUTS = (["train", "test"], ["all"], ["test"])
@@ -38,7 +38,7 @@ _REMEDY = (
 
 @dataclass(frozen=True)
 class ClassFolders:
-    """A folder `NAME` below data.root with images in class folders."""
+    """The folder `name` below `root`, with images in class folders."""
 
     root: Path
     name: str

@@ -1,4 +1,4 @@
-"""Seeds and random generators for named purposes, all derived from the project's seed.
+"""Seeds and random generators for named purposes, each derived from a given seed.
 
 Purposes have independent generators, so a new purpose does not change the others.
 """

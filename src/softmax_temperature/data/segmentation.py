@@ -87,7 +87,7 @@ def segmentation_digest(name: str, *, root: Path) -> str | None:
 
     Raises:
         MissingInput: If there is no such data set.
-        InputError: If a file of a pair is missing.
+        InputError: If the files do not form pairs, or a file cannot be used.
     """
     if IS_GLYPH_SCENES.fullmatch(name):
         return None

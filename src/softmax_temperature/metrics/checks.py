@@ -45,10 +45,11 @@ def all_finite(values: Tensor) -> bool:
 def check_logits(
     logits: Tensor, *, name: str = "logits", values: bool = True, masked: bool = False
 ) -> None:
-    """Refuse logits that are not finite floats of shape (n, classes).
+    """Refuse logits whose shape, dtype or values are wrong.
 
     Args:
-        logits: At least one row and two classes.
+        logits: Shape (n, classes), floating point, with at least one row and two
+            classes; finite, except as `masked` allows.
         name: Name of the argument in messages.
         values: Whether to check values as well as shape and dtype.
         masked: Whether a logit of -inf may mask a class in a row; at least one class
@@ -117,10 +118,10 @@ def check_labels(
     values: bool = True,
     masked: bool = False,
 ) -> None:
-    """Refuse labels that are not integers in [0, classes), one per row of `scores`.
+    """Refuse labels whose shape, dtype, device or values are wrong.
 
     Args:
-        labels: Shape (n,), on the device of the scores.
+        labels: Shape (n,), integers in [0, classes), on the device of the scores.
         scores: Logits or probabilities, shape (n, classes).
         name: Name of the argument in messages.
         values: Whether to check values as well as shape, dtype and device.
@@ -454,7 +455,7 @@ def check_weighted_classes(weight: Tensor | None, classes: int) -> None:
 
 
 def check_batch(logits: Tensor, labels: Tensor) -> None:
-    """Refuse a training batch whose logits or labels no loss can handle.
+    """Refuse a batch of malformed logits or labels, in which no class may be masked.
 
     Values are checked on the CPU only.
     """

@@ -144,7 +144,7 @@ def upload(device: torch.device, *tables: Tensor) -> list[Tensor]:
 
 @lru_cache(maxsize=64)
 def channels(values: tuple[float, ...], device: torch.device) -> Tensor:
-    """Return a cached float32 tensor of `values`, one per channel; do not modify it."""
+    """Return a cached float32 tensor of channels' `values`, (n,); do not modify it."""
     # Leave inference mode, because a tensor created in it cannot be used in training.
     with torch.inference_mode(False):
         return torch.tensor(values, device=device)

@@ -19,7 +19,7 @@ from softmax_temperature.runner.implementations import reference_to
 from softmax_temperature.runner.section import Section, all_known
 
 REFERENCE = "CE"
-"""The arm that all others are compared with."""
+"""The arm with which `evaluate_focal` compares the other arms of a task."""
 
 
 class ArmChange(Section):

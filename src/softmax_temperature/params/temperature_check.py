@@ -71,7 +71,10 @@ class Confirmation(NamedTuple):
 
 
 def number_in(start: str, kind: str) -> float | None:
-    """Read the number in a `start` such as "pair-0.5"; None for another `kind`."""
+    """Read the number in a `start` such as "pair-0.5"; None if the kind is another.
+
+    The `kind` is the prefix, such as "pair-".
+    """
     if not start.startswith(kind):
         return None
     return float(start.removeprefix(kind))

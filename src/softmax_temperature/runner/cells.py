@@ -304,7 +304,7 @@ def alone(folder: Path) -> Iterator[None]:
 def _run_pending(
     stage: str, tasks: Sequence[_Task], compute: Compute
 ) -> dict[str, str]:
-    """Run the tasks that have no intact result.
+    """Run the tasks that have neither an intact nor a published result.
 
     Returns the reason why each failed cell failed, by its name, in the order of the
     cells.

@@ -105,7 +105,7 @@ def _rescaling(
 ) -> None:
     """Train one arm, and write `record.json` and the test accuracies by epoch.
 
-    `curves.safetensors` has the shape (repeats, temperatures, epochs).
+    `curves.safetensors` holds the accuracies, shape (repeats, temperatures, epochs).
     """
     parts = open_embeddings(job.inputs["embeddings"])
     rescale = loss == "rescaled"

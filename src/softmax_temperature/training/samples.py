@@ -81,7 +81,8 @@ class Samples:
         generator: torch.Generator,  # noqa: ARG002
         recipe: Recipe,  # noqa: ARG002
     ) -> Tensor:
-        """Draw the random numbers of a batch, (numbers, batch_size) int64.
+        """Draw the random numbers of a batch, (numbers, batch_size) int64; by default
+        none.
 
         The generator is on the CPU.
         """
@@ -108,7 +109,7 @@ class Samples:
 
 
 class HostSamples(Samples):
-    """Samples whose sizes determine the computation.
+    """Samples whose lengths determine the shapes of the computation's tensors.
 
     The inputs stay in the host's memory, and networks upload each batch.
     """

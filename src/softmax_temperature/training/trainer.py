@@ -24,7 +24,7 @@ _DEVICE_SETTINGS = ("fused", "foreach", "capturable")
 
 
 class Diverged(ArithmeticError):
-    """Raised if the loss, a weight or a logit is not finite: a result, not a fault."""
+    """Raised if a run gives a number that is not finite: a result, not a fault."""
 
 
 class Trainer:
@@ -65,8 +65,9 @@ class Trainer:
         self.loss = math.nan
         self.after_batch: list[Callable[[Trainer], None]] = []
         self.optimizer = _optimizer(network, recipe, on_gpu=device != "cpu")
-        # On a GPU the learning rate is a tensor on the device. An update then needs no
-        # synchronisation and leaves the captured graph valid.
+        # A fused optimizer, which runs on a GPU, reads its learning rate from a tensor
+        # on the device. An update then needs no synchronisation and leaves the captured
+        # graph valid.
         self._rate: Tensor | None = None
         if self.optimizer.defaults.get("fused"):
             self._rate = torch.zeros((), device=device)
