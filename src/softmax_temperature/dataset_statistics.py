@@ -87,8 +87,9 @@ SILHOUETTE_ROWS: Final = 2_000
 NORMALITY_ROWS: Final = 5_000
 
 _EXPLAINED_PERCENTAGES: Final = (50, 75, 80, 90, 95, 99)
-# Differences below this fraction of a value are treated as rounding errors: float32
-# embeddings have a resolution of 6e-8, and float64 sums have errors near 1e-15.
+# Differences below this fraction of a value are treated as rounding errors. The
+# fraction lies between the errors of float64 sums, near 1e-15, and the resolution of
+# float32 embeddings, 6e-8.
 _ROUNDING: Final = 1e-12
 # scipy's Shapiro-Wilk treats a smaller range as zero, and fourth powers of much smaller
 # values underflow.

@@ -64,7 +64,7 @@ class _Files:
 
 
 def torchvision_names() -> frozenset[str]:
-    """Return the names of all data sets that torchvision can download."""
+    """Return the names of the data sets that this module can get from torchvision."""
     return frozenset({*_ARRAYS, *_FILES})
 
 

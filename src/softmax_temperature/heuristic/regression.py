@@ -216,7 +216,7 @@ def leave_one_dataset_out(
         statistics: "best", "four_best", "all", or a number k for the k most correlated
             statistics. The statistics are chosen anew in each fold.
         method: "least_squares" as in the paper, or "ridge" (ours) with the penalty that
-            does best on left-out data sets.
+            has the smallest error on left-out data sets.
 
     Raises:
         ValueError: If a count or method is unknown, an optimum lies outside the

@@ -76,8 +76,8 @@ class RidgeEstimate:
     """The heuristic's answer for one set of embeddings.
 
     Attributes:
-        inverse_temperature: The value to use: the prediction if all statistics lie in
-            the range of the fit, otherwise the best constant.
+        inverse_temperature: The value to use: `predicted` if all statistics lie in the
+            range of the fit, otherwise the `constant` of the `RidgeHeuristic`.
         predicted: The prediction.
         outside: The statistics outside the range of the fit.
     """

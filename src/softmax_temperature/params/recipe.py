@@ -44,7 +44,7 @@ class Schedule(Section):
 
 
 class Recipe(Section):
-    """Settings for training a network on images or texts.
+    """Settings for training a network on images, texts or pairs of sentences.
 
     All epochs that the parameters name (for milestones, the warm-up, a loss that
     changes during training, and figures) are meant for a run of `planned_epochs`. If
@@ -55,7 +55,8 @@ class Recipe(Section):
     the losses of a batch; `clip_norm` bounds the norm of the whole gradient. Images are
     padded by `crop_padding` zeros and cropped at random, mirrored with probability 1/2
     if `flip` is true, and normalised by each channel's `mean` and `std` on the scale 0
-    to 1. For texts, `crop_padding` is 0, `flip` false, and `mean` and `std` are null.
+    to 1. For texts and sentences, `crop_padding` is 0, `flip` false, and `mean` and
+    `std` are null.
     """
 
     epochs: PositiveInt

@@ -66,7 +66,7 @@ def _fit_line(job: Job, *, task: LinearTraining, gamma: float, data_seed: int) -
 def train_translation(params: Params) -> Iterator[Cell]:
     """Yield one cell per arm and seed (appendix K).
 
-    If the data set is missing or incomplete, InputError is raised.
+    If the data set is missing or incomplete, or under `torchrun`, InputError is raised.
     """
     section = params.focal.translation
     root = params.data.root

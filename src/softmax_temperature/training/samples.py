@@ -81,10 +81,9 @@ class Samples:
         generator: torch.Generator,  # noqa: ARG002
         recipe: Recipe,  # noqa: ARG002
     ) -> Tensor:
-        """Draw the random numbers of a batch, (numbers, batch_size) int64; by default
-        none.
+        """Draw the random numbers of a batch, (numbers, batch_size) int64.
 
-        The generator is on the CPU.
+        The generator is on the CPU. By default, a batch has no random numbers.
         """
         return torch.empty(0, batch_size, dtype=torch.int64)
 
