@@ -150,8 +150,8 @@ def _check(embeddings: Tensor, labels: Tensor, seed: int) -> None:
 def _in_content_order(embeddings: Tensor, labels: Tensor) -> tuple[Array, Indices]:
     """Copy the rows, sorted by content; also return their classes, numbered from 0."""
     copied = embeddings.detach().to("cpu", torch.float64, copy=True).contiguous()
-    # Rows are sorted by their bytes, so equal numbers must have equal bytes: adding 0.0
-    # turns -0.0 into 0.0.
+    # Rows are sorted by their bytes, so equal numbers must have equal bytes. Adding 0.0
+    # turns -0.0, which equals 0.0 but has other bytes, into 0.0.
     rows = copied.add_(0.0).numpy()
     _, classes = np.unique(labels.cpu().numpy(), return_inverse=True)
     row_bytes = np.dtype((np.void, rows.itemsize * rows.shape[1]))

@@ -91,7 +91,7 @@ def fit_temperature(
     confidence equals the accuracy, in 101 geometric steps. There is no such temperature
     if every prediction is right, or if the predictions are no better than chance; the
     result is then a bound, as with "nll". The paper's grid, 0.1, 0.2, ..., 10.0, is
-    absolute, and suits logits of ordinary scale only: our reproduction of the paper
+    absolute, and suits logits of ordinary scale only. Our reproduction of the paper
     passes it as `grid=TEMPERATURE_GRID`.
 
     Args:

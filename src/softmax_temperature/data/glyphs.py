@@ -9,7 +9,7 @@ They provide images of many classes and need no download.
   Class 0 is paper; pixels that are partly ink are void.
 
 The characters depend only on the fonts that matplotlib ships. All random numbers are
-small integers, and every step after the rendering is exact in floating point: equal
+small integers, and every step after the rendering is exact in floating point, so equal
 versions of NumPy, Pillow and matplotlib draw equal pixels.
 """
 

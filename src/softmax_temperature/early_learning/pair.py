@@ -32,8 +32,8 @@ class CorrelatedPair(nn.Module):
     norm: s = 1 is the centred model, which starts at exactly 0; s = 0 is the network
     alone; a negative s enlarges the logits.
 
-    The frozen network holds buffers instead of parameters: they are saved with the
-    pair, and no optimizer sees them. The frozen network stays in evaluation mode, so
+    The frozen network holds buffers instead of parameters, so that they are saved with
+    the pair but no optimizer sees them. The frozen network stays in evaluation mode, so
     dropout acts on the trained network only; batch normalisation follows the mode of
     the pair in both networks.
 

@@ -5,9 +5,10 @@ labels of shape (n,). Losses that are defined for soft labels also take labels t
 probabilities of shape (n, classes). A loss is computed on the device of the logits, in
 their dtype or in float32 if that dtype is narrower. By default it returns a
 differentiable mean over the batch, in the dtype of the logits and in nats unless its
-docstring says otherwise. Gradients are finite wherever the differences between the
-logits are finite. Values (finite logits, labels in range) are checked on the CPU only:
-on an accelerator every check of a value makes the host wait for the device.
+docstring says otherwise. The gradient with respect to the logits is finite wherever the
+differences between the logits are finite. Values (finite logits, labels in range) are
+checked on the CPU only: on an accelerator every check of a value makes the host wait
+for the device.
 """
 
 from importlib import import_module

@@ -1,7 +1,7 @@
 """Translation of EfficientNet's layer names from TensorFlow's code to timm's.
 
-Weights converted from TensorFlow number all blocks of the network consecutively; timm
-numbers them within each stage.
+The names of weights converted from TensorFlow number all blocks of the network
+consecutively; timm's names number them within each stage.
 """
 
 from __future__ import annotations

@@ -133,9 +133,9 @@ class Watching(Section):
 class Evaluation(Section):
     """Settings for evaluation.
 
-    Intervals are computed from `bootstrap` resamples, as many as a 90 % interval needs
-    or more. `panels` images are shown per task; set `panels` to 0 if the images may not
-    be redistributed.
+    The intervals of scores and of areas under ROC curves are computed from `bootstrap`
+    resamples, at least as many as a 90 % interval needs. `panels` images are shown per
+    task; set `panels` to 0 if the images may not be redistributed.
     """
 
     bootstrap: Annotated[int, Field(ge=19)]

@@ -69,8 +69,8 @@ class Dataset(Section):
 
     `class_limit` is the number of classes to use, and `train_limit` and `test_limit`
     are numbers of samples, balanced between the classes. A limit that is null leaves
-    nothing out. `source` is the name of the source, if it differs from the key: one
-    source may be prepared in several ways, and several sources may be joined. `pool`
+    nothing out. `source` names the source if it is not the key, so that one source may
+    be prepared in several ways. A list names several sources, which are joined. `pool`
     joins all parts of a text data set, and then draws a quarter of each class as a new
     test part. If `validation_fraction` is null, the value in `fetch` applies.
     """

@@ -4,8 +4,8 @@ The digest covers the module of the cell's function, the modules that it imports
 directly or indirectly, and the versions of the libraries that these modules import.
 Comments, docstrings and descriptions of attributes do not count, so that a better
 explanation does not make results stale. Modules that run cells, validate parameters or
-report results do not count either (see `EXCLUDED`), nor does the registry of stages: a
-new stage does not make another stage's cells stale.
+report results do not count either (see `EXCLUDED`), nor does the registry of stages, so
+that a new stage does not make another stage's cells stale.
 """
 
 import ast

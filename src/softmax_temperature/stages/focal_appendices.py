@@ -55,7 +55,8 @@ def focal_linear(params: Params) -> Iterator[Cell]:
 def _fit_line(job: Job, *, task: LinearTraining, gamma: float, data_seed: int) -> None:
     """Train with one loss on one draw of the data (appendix C).
 
-    Norms are recorded after each epoch, everything else only after the last epoch.
+    The norms of weights and logits are recorded after each epoch, everything else only
+    after the last epoch.
     """
     tensors, accuracy = linear_model.fit(task, gamma, seed=data_seed)
     save_file(tensors, job.output / TENSORS)

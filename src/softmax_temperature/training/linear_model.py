@@ -53,7 +53,8 @@ def fit(
 ) -> tuple[dict[str, Tensor], dict[str, float]]:
     """Train with one loss on one draw of the data; return tensors and the accuracies.
 
-    The norms are those after each epoch; everything else is from the last epoch.
+    `weight_norm` and `logit_norm` have an entry for each epoch; everything else is from
+    the last epoch.
     """
     train, test = make_data(task.train, task.test, seed=seed)
     # Train on the CPU even if there is a GPU, because a step is only four thousand

@@ -6,7 +6,7 @@ other shares, so that every process computes the loss of the whole batch, even i
 loss couples samples. The gradients of the shares are added up. Batches, steps and
 weights equal those of a single process up to the rounding of sums, but dropout draws
 other masks. Batch norm needs the statistics of the whole batch, which torch gathers
-only on GPUs: without GPUs a network with batch norm is refused.
+only on GPUs, so without GPUs a network with batch norm is refused.
 """
 
 from collections.abc import Callable
