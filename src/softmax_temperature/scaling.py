@@ -424,11 +424,12 @@ class _Confidences:
 
 
 def _center(confidences: _Confidences, accuracy: float, scale: float) -> TemperatureFit:
-    """The temperature at which the mean confidence equals the accuracy, not its value.
+    """Find the temperature at which the mean confidence equals the accuracy.
 
     The mean confidence falls as the temperature rises, and the calibration error is at
-    least its distance from the accuracy. If it is below the accuracy at every
-    temperature, or above, the result is a bound.
+    least the distance of the mean confidence from the accuracy. If the mean confidence
+    is below the accuracy at every temperature, or above, the result is a bound. The
+    `value` of the result is NaN.
 
     Args:
         confidences: The rows.

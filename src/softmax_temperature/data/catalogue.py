@@ -55,7 +55,7 @@ WEIGHTS = {
 BY_HAND: dict[str, str] = {
     name: entry.pop("by_hand") for name, entry in _ENTRIES.items() if "by_hand" in entry
 }
-"""Instructions for getting and laying out data sets that no program may download."""
+"""Instructions for getting and laying out data sets that no library downloads."""
 
 URLS: dict[str, dict[str, tuple[str, str]]] = {
     name: {file: (url, sha256) for file, (url, sha256) in entry.pop("files").items()}

@@ -74,7 +74,7 @@ class Problem:
     seed: int
 
     def pair(self, correlation: float) -> FlatNetwork:
-        """Make the pair with the given `correlation`, before training."""
+        """Make the pair with the given `correlation`, whose start is untrained."""
         frozen = frozen_parameters(self.network, self.independent_draw, correlation)
         return FlatNetwork(self.network, self.inputs, frozen=frozen, chunk=self.chunk)
 

@@ -149,7 +149,8 @@ class Course(NamedTuple):
 
     Attributes:
         moments: One observation for each requested time that was reached.
-        crossings: One observation for each event that happened, by the event's name.
+        crossings: One observation for each event that happened after the start, by the
+            event's name.
         ending: "complete" if the flow has learned, else the reason why the integration
             ended: "horizon", "evaluations", or "failed" (the step became too small to
             change the time, for instance because of an overflow).

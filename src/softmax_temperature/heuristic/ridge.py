@@ -273,7 +273,7 @@ def _without_dataset_and_backbone(study: Study, backbones: NDArray[Any]) -> Floa
 def fit_shipped(
     pairs: pd.DataFrame, accuracies: pd.DataFrame, scores: pd.DataFrame
 ) -> RidgeHeuristic:
-    """Fit the heuristic that `suggest` ships, and record the accuracy each rule loses.
+    """Fit the heuristic for `suggest`, and record the accuracy that each rule loses.
 
     `scores` come from `score_rules`.
     """
@@ -313,7 +313,10 @@ def _lost_on(scores: pd.DataFrame) -> Lost | None:
 
 
 def shipped() -> RidgeHeuristic:
-    """Load the heuristic that comes with the package, fitted on results/collection."""
+    """Load the heuristic that is shipped with the package.
+
+    It was fitted on the study in results/collection.
+    """
     file = files("softmax_temperature.heuristic") / "heuristic.json"
     return RidgeHeuristic.model_validate_json(file.read_text(encoding="utf-8"))
 

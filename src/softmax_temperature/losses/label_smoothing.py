@@ -136,5 +136,5 @@ class LabelSmoothingLoss(SampleLoss):
 
 
 def _may_be_masked(logits: Tensor) -> bool:
-    """Whether a logit may be -inf; True on a GPU, because reading would stall it."""
+    """Whether a logit may be -inf; True if reading the logits is to be avoided."""
     return not may_be_read(logits) or bool(torch.isneginf(logits).any())

@@ -46,7 +46,8 @@ class _References(NamedTuple):
 class Params(Section):
     """All of `params.yaml`.
 
-    The section of a paper that is not in `papers` has no effect.
+    The section of a paper that is not in `papers` has only one effect: data sets that
+    no other section names are not prepared (see `datasets_to_prepare`).
     """
 
     profile: Name
@@ -122,7 +123,9 @@ class Params(Section):
         return self
 
     def _references(self) -> Iterator[_References]:
-        """Yield the names in the papers' sections that refer to other sections."""
+        """Yield the names in the papers' sections that must occur elsewhere in the
+        file.
+        """
         yield from self._classifier_references()
         yield from self._focal_references()
         yield from self._cooling_references()

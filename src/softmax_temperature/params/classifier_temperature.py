@@ -37,7 +37,10 @@ class Search(GridTraining):
 
 
 class Rescaling(Section):
-    """Settings for Figure 2: plain and rescaled cross-entropy, with SGD and Adam."""
+    """Settings for Figure 2: plain and rescaled cross-entropy, with SGD and Adam.
+
+    The inverse temperatures are those of `search`.
+    """
 
     dataset: Name
     backbone: Name

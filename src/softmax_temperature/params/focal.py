@@ -45,7 +45,8 @@ class Arm(Section):
 class Embeddings(Section):
     """Word vectors in a `file` below data.root (see `data.word_vectors`).
 
-    The vectors are then trained further, with plain gradient steps of size `step`.
+    If `step` is 0, the vectors are frozen. Otherwise they are trained further, with
+    plain gradient steps of size `step`.
     """
 
     file: Annotated[str, Field(min_length=1)]
@@ -202,10 +203,10 @@ class TranslationTask(Section):
     `dataset` is "farm" or a folder below `data.root` (see `data.translation`). A limit
     is a number of sentence pairs; if it is null, all pairs are used. Training pairs
     with more than `longest` tokens in either language are left out. Both languages
-    share a vocabulary of `vocabulary` word pieces. `recipe.batch_size` counts the
-    tokens of each language, padding included. Test sentences are translated at the
-    `temperatures` of Figure K.1, at 1, and at the temperature fitted to validation
-    data.
+    share a vocabulary of at most `vocabulary` word pieces, unless the training
+    sentences have more characters. `recipe.batch_size` counts the tokens of each
+    language, padding included. Test sentences are translated at the `temperatures` of
+    Figure K.1, at 1, and at the temperature fitted to validation data.
     """
 
     dataset: Name

@@ -71,8 +71,9 @@ class Dataset(Section):
     are numbers of samples, balanced between the classes. A limit that is null leaves
     nothing out. `source` names the source if it is not the key, so that one source may
     be prepared in several ways. A list names several sources, which are joined. `pool`
-    joins all parts of a text data set, and then draws a quarter of each class as a new
-    test part. If `validation_fraction` is null, the value in `fetch` applies.
+    joins all parts of a data set of texts or trees, and then draws a quarter of each
+    class as a new test part. If `validation_fraction` is null, the value in `fetch`
+    applies.
     """
 
     source: Name | Annotated[list[Name], Field(min_length=1)] | None = None
@@ -129,10 +130,10 @@ class Embed(Section):
 class Text(Section):
     """The form in which a network reads texts.
 
-    The most frequent tokens of the training texts are numbered: `vocabulary` numbers in
-    all, of which one is for padding and one for unknown tokens. The network reads at
-    most `length` tokens of a text, from its start or its end (`keep`). A tree is always
-    read whole.
+    The most frequent tokens of the training texts are numbered. There are at most
+    `vocabulary` numbers, of which one is for padding and one for unknown tokens. The
+    network reads at most `length` tokens of a text, from its start or its end (`keep`).
+    A tree is always read whole.
     """
 
     vocabulary: Annotated[int, Field(ge=3)]

@@ -90,9 +90,10 @@ class Sweep(Section):
     With `correlations`, pairs of networks are trained instead of the network; with
     `logit_norms`, the tempered logits start with these mean norms (see
     `CorrelatedPair`). `cooled` adds runs at inverse temperature 1 with last-layer
-    Cooling. `confirm` further seeds are trained with the learning rate that is best on
-    validation data. `recipe` overrides values of the section's recipe, and `seeds`
-    overrides the section's number of seeds (null keeps it).
+    Cooling. For each inverse temperature and start, `confirm` further seeds are trained
+    with the learning rate that has the highest mean validation accuracy. `recipe`
+    overrides values of the section's recipe, and `seeds` overrides the section's number
+    of seeds (null keeps it).
     """
 
     dataset: Name

@@ -53,7 +53,7 @@ class Compute(Section):
     device: Literal["auto", "cpu", "cuda"]  # "auto" is a GPU if there is one.
     checkpoint_seconds: NonNegativeFloat
     ray_address: str | None
-    gpus_per_cell: NonNegativeFloat  # A fraction of a GPU is allowed.
+    gpus_per_cell: NonNegativeFloat  # Used with Ray only; may be a fraction.
     cuda_graphs: bool = True  # Whether to capture training steps of constant shape.
     deterministic: bool | None = None
     gpu_hours: dict[str, PositiveFloat] = {}

@@ -49,7 +49,8 @@ class Item:
 
     Attributes:
         kind: The kind of its files, such as "noise".
-        key: Its name in the parameters: a data set, a backbone or a file.
+        key: Its name in the parameters (a data set, a backbone or a file), or
+            CIFAR-10-C.
         name: Its name in the lists of digests.
         source: Its name in messages, below data.root and in the catalogue.
         program: The program that reads it.
