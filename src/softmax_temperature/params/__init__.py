@@ -123,9 +123,7 @@ class Params(Section):
         return self
 
     def _references(self) -> Iterator[_References]:
-        """Yield the names in the papers' sections that must occur elsewhere in the
-        file.
-        """
+        """Yield the names in papers' sections that must occur elsewhere in the file."""
         yield from self._classifier_references()
         yield from self._focal_references()
         yield from self._cooling_references()
