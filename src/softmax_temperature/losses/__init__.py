@@ -87,7 +87,7 @@ __all__ = [*_MODULES]  # noqa: PLE0604 - its keys are strings
 
 
 def __getattr__(name: str) -> Any:
-    """Import the module that defines `name` when `name` is used, and return its value.
+    """Import the module that defines `name` when `name` is used, and return the object.
 
     The pipeline imports the modules directly, so that a cell's code digest covers only
     its own loss.

@@ -12,8 +12,8 @@ from softmax_temperature.metrics.checks import PROBABILITY_TOLERANCE, ArgumentEr
 
 # A table holds probabilities if more than this share of its rows sum to one.
 SUM_SHARE = 0.5
-# Rows of probabilities rounded to three decimals have sums that differ from one by less
-# than this.
+# Rows of probabilities rounded to three decimals have sums that differ from one by at
+# most this, if there are at most 20 classes; for more classes see `sum_tolerance`.
 SUM_TOLERANCE = 1e-2
 # In tables of fewer rows than `FEW_ROWS`, sums must equal one within a tighter
 # tolerance. A single row is never judged, because two small logits can sum to one by
