@@ -309,7 +309,7 @@ def _as_tensors(state: Mapping[str, Tensor | int]) -> dict[str, Tensor]:
 
 
 def normalise(embeddings: Tensor, *, name: str = "embeddings") -> Tensor:
-    """Scale `embeddings`, shape (n, dim), to Euclidean length 1.
+    """Return `embeddings`, shape (n, dim), scaled to Euclidean length 1.
 
     Raises:
         ValueError: If the embeddings are malformed or a row has no direction.

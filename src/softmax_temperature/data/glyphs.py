@@ -285,7 +285,7 @@ def _is_usable(character: str) -> bool:
 
 
 def _without_look_alikes(characters: list[str]) -> list[str]:
-    """Drop each character that looks the same as an earlier one.
+    """Return the characters without those that look the same as an earlier one.
 
     Two characters look the same if the cosine between their images, in sans, bold and
     serif together, is above 0.95.

@@ -203,9 +203,10 @@ def fit_ridge(pairs: pd.DataFrame, accuracies: pd.DataFrame) -> RidgeHeuristic:
 def score_rules(pairs: pd.DataFrame, accuracies: pd.DataFrame) -> pd.DataFrame:
     """Compute the accuracy that each rule loses on data sets that it was not fitted on.
 
-    HEURISTIC, WITHOUT_BACKBONE (if there are several backbones), CONSTANT and MEDIAN
-    are fitted on the other data sets. SQUARE_ROOT needs no fit. VALIDATION is scored if
-    `pairs` has the column `inverse_temperature_validation`.
+    The arguments are those of `fit_ridge`. HEURISTIC, WITHOUT_BACKBONE (if there are
+    several backbones), CONSTANT and MEDIAN are fitted on the other data sets.
+    SQUARE_ROOT needs no fit. VALIDATION is scored if `pairs` has the column
+    `inverse_temperature_validation`.
 
     Returns:
         Columns `rule`, `dataset`, `backbone`, `inverse_temperature`, and `lost`, the

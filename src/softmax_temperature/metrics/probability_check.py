@@ -108,7 +108,7 @@ def check_not_probs(
 
 
 def with_earlier(rows: Tensor, earlier: Tensor | None) -> Tensor:
-    """Put the rows of `earlier` small batches in front of `rows`, if `rows` are few.
+    """Return `rows`, preceded by the rows of `earlier` small batches if `rows` are few.
 
     A single row is never judged, and sigmoids are recognised only in many rows, so
     small batches must be judged together.

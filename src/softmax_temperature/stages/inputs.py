@@ -137,10 +137,11 @@ def download_missing(params: Params, program: str | None = None) -> list[str]:
 
 
 def without_missing(params: Params, *, to_come: bool = False) -> Params:
-    """Remove everything that needs a missing item (see `missing_items`) from `params`.
+    """Return `params` without everything that needs a missing item.
 
-    A task keeps its existing out-of-distribution and shifted sets. A section of the
-    result may be empty, which a parameter file does not allow.
+    `missing_items` says which items are missing. A task keeps its existing
+    out-of-distribution and shifted sets. A section of the result may be empty, which a
+    parameter file does not allow.
     """
     gone: dict[Kind, set[str]] = {}
     for item, _ in missing_items(params, to_come=to_come):

@@ -38,7 +38,7 @@ class Samples:
         return len(self.labels)
 
     def to(self, device: str) -> Self:
-        """Move the samples to the memory from which training on `device` reads them."""
+        """Return the samples in the memory from which training on `device` reads them."""
         inputs = self.inputs.to(device)
         labels = self.labels.to(device)
         return replace(self, inputs=inputs, labels=labels)
@@ -114,7 +114,7 @@ class HostSamples(Samples):
     """
 
     def to(self, device: str) -> Self:
-        """Move only the labels to the device."""
+        """Return the samples with their labels, but not their inputs, on the device."""
         return replace(self, labels=self.labels.to(device))
 
 
@@ -207,7 +207,7 @@ def to_rgb(images: Tensor, size: int | None = None) -> Tensor:
 
 
 def augment(images: Tensor, drawn: Tensor, crop_padding: int) -> Tensor:
-    """Pad images (n, channels, height, width), crop and mirror them.
+    """Return images (n, channels, height, width), padded, cropped and mirrored.
 
     `ImageSet.draw` draws the shifts and the mirroring (focal paper, appendix E).
     """

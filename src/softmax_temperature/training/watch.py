@@ -134,9 +134,10 @@ class ValidationScores(Protocol):
 
 
 class BestEpoch(Callback):
-    """Keeps the weights of the first `epoch` with the best `score` on validation data.
+    """Keeps the weights of the first `epoch` with the highest score on validation data.
 
-    The score of the focal paper is the accuracy (appendix E).
+    `score` computes the score from the row of an epoch. By default, the score is the
+    accuracy, as in the focal paper (appendix E).
     """
 
     kept = ("epoch", "best", "weights")
@@ -153,7 +154,7 @@ class BestEpoch(Callback):
         self._score = score
 
     def after_epoch(self, trainer: Trainer) -> None:
-        """Copy the network's weights if its score is the best so far."""
+        """Copy the network's weights if its score is higher than all earlier scores."""
         score = self._score(self._scores.validation_row())
         if score > self.best:
             self.best = score

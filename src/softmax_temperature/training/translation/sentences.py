@@ -50,7 +50,7 @@ class Ragged:
         return self.ends.diff(prepend=self.ends.new_zeros(1))
 
     def kept(self, rows: Tensor) -> Ragged:
-        """Keep the rows for which the mask `rows`, (n,), is true."""
+        """Return only the rows for which the mask `rows`, (n,), is true."""
         lengths = self.lengths
         return Ragged(
             self.values[rows.repeat_interleave(lengths)], lengths[rows].cumsum(0)
@@ -87,7 +87,7 @@ class SentencePairs:
         return torch.maximum(self.sources.lengths, self.targets.lengths)
 
     def up_to(self, length: int) -> SentencePairs:
-        """Keep the pairs with at most `length` tokens on either side.
+        """Return only the pairs with at most `length` tokens on either side.
 
         Raises InputError if there are no such pairs.
         """
