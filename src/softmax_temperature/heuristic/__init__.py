@@ -9,7 +9,8 @@ statistics named in `dataset_statistics.STATISTICS`. Three columns are optional:
 and `leave_one_dataset_out` do not depend on the order of the rows.
 
 Both functions raise ValueError for a missing column, a value that is not a finite
-number, a pair that occurs twice, or fewer than `pairs.MINIMUM_DATASETS` data sets.
+number, a pair that occurs twice, an inverse temperature outside the searched range, or
+fewer than `pairs.MINIMUM_DATASETS` data sets.
 """
 
 from softmax_temperature.heuristic.regression import (

@@ -62,7 +62,7 @@ class Compute(Section):
 def all_known(
     key: str, names: Iterable[str], valid: Collection[str], kind: str = "name"
 ) -> None:
-    """Raise ValueError if one of `names` is not in `valid`; suggest the nearest one."""
+    """Raise ValueError if one of `names` is not in `valid`; suggest a similar name."""
     for name in names:
         if name not in valid:
             where = f"{key}: " if key else ""

@@ -148,10 +148,11 @@ def _row(report: dict[str, Any], names: Collection[str] = ()) -> dict[str, Any]:
 def _compared(
     sets: Sets, reference: Sets | None, settings: dict[str, int]
 ) -> dict[str, Rows]:
-    """Compare the test logits with other logits, in rows by the name of their file.
+    """Compute all rows except those of `runs.json`, by the name of their file.
 
-    The test logits are compared with those of the reference arm, of shifted data sets,
-    and of out-of-distribution data sets.
+    The test logits are compared with those of the reference arm and of
+    out-of-distribution data sets. The logits of shifted data sets are described by
+    metrics of their own.
     """
     rows: dict[str, Rows] = {"differences": [], "ood": [], "roc": [], "shift": []}
     test, labels = sets["test"].for_evaluation()

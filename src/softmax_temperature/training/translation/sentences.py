@@ -87,7 +87,7 @@ class SentencePairs:
         return torch.maximum(self.sources.lengths, self.targets.lengths)
 
     def up_to(self, length: int) -> SentencePairs:
-        """Return only the pairs with at most `length` tokens on either side.
+        """Return only the pairs with at most `length` tokens on each side.
 
         Raises InputError if there are no such pairs.
         """
