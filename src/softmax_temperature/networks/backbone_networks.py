@@ -168,7 +168,7 @@ def _without_last_linear(
 def require_known(
     spec: Backbone, name: str, known: Collection[str], what: str = "network"
 ) -> None:
-    """Raise InputError, which suggests a similar name, unless the library has `name`."""
+    """Raise InputError unless the library has `name`; suggest a similar name."""
     if name not in known:
         raise backbone_error(spec, f"unknown {what}", nearest(name, known))
 

@@ -47,7 +47,7 @@ class Params(Section):
     """All of `params.yaml`.
 
     The section of a paper that is not in `papers` has only one effect: data sets that
-    no other section names are not prepared (see `datasets_to_prepare`).
+    only such sections name are not prepared (see `datasets_to_prepare`).
     """
 
     profile: Name

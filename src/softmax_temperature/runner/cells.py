@@ -1,9 +1,9 @@
 """Running cells: the small, named, resumable units of work of a stage.
 
-A cell's result is an artifact in `data/cells/<stage>/<cell>/<fingerprint>/result`.
-As long as the result is intact, the cell does not run again. When every cell of a stage
-is done, the stage's output folder is replaced with links to exactly these results. A
-result that `dvc pull` has fetched counts as done, too.
+A cell's result is an artifact in `data/cells/<stage>/<cell>/<fingerprint>/result`. As
+long as the result is intact, the cell does not run again. When every cell of a stage is
+done, the stage's output folder is replaced with links to, or copies of, exactly these
+results. A result that `dvc pull` has fetched counts as done, too.
 """
 
 import math
