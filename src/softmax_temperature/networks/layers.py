@@ -129,7 +129,7 @@ def check_choice(name: str, value: str, choices: Collection[str]) -> None:
 
 
 def upload(device: torch.device, *tables: Tensor) -> list[Tensor]:
-    """Move `tables`, which are tensors of one dtype, to `device`.
+    """Return `tables`, which are tensors of one dtype, on `device`.
 
     If `device` is a GPU, they are copied together from pinned memory, so that neither
     the CPU nor the GPU waits.

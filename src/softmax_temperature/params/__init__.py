@@ -1,8 +1,9 @@
 """Typed parameters: the schema of `params.yaml` and the meaning of its values.
 
 Unknown keys and wrong types are errors, references between sections are checked, and
-the error for an unknown name suggests the nearest valid one. `params.yaml` gives the
-reasons and sources of the values; the classes explain what the values mean.
+the error for an unknown name suggests the valid name that is spelt most like it.
+`params.yaml` gives the reasons and sources of the values; the classes explain what the
+values mean.
 """
 
 from collections.abc import Collection, Iterable, Iterator
