@@ -34,8 +34,8 @@ LARGEST_RATIO = 1e8
 # Smallest accepted margin: the inverse of a smaller margin, times the bracket, would
 # exceed float64.
 SMALLEST_MARGIN = 1e-300
-# The grid 0.1, 0.2, ..., 10.0 of the focal paper, section 5. It suits logits of the
-# scale of the paper's only.
+# The grid 0.1, 0.2, ..., 10.0 of the focal paper, section 5. It suits only logits on
+# the scale of the paper's.
 TEMPERATURE_GRID = tuple(tenths / 10 for tenths in range(1, 101))
 # By default, the search by calibration error tries these multiples of the temperature
 # at which the mean confidence equals the accuracy: a fifth to 5, in steps of 3.3 %.

@@ -91,7 +91,8 @@ class CosineClassifiers:
 
     Attributes:
         weights: Shape (problems, classes, dim).
-        moments: Moving averages of the optimizer by name, each shaped like `weights`.
+        moments: The optimizer's velocity or moments by name, each shaped like
+            `weights`.
         products: Matrix products for training.
         exact_products: Matrix products for counting correct samples.
     """

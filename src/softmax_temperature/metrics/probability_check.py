@@ -10,7 +10,8 @@ from torch import Tensor, nn
 
 from softmax_temperature.metrics.checks import PROBABILITY_TOLERANCE, ArgumentError
 
-# A table holds probabilities if more than this share of its rows sum to one.
+# A table holds probabilities if more than this share of its rows sum to one, or to
+# another sum that rows of probabilities may have.
 SUM_SHARE = 0.5
 # Rows of probabilities rounded to three decimals have sums that differ from one by at
 # most this, if there are at most 20 classes; for more classes see `sum_tolerance`.
