@@ -15,6 +15,7 @@ from PIL import Image
 
 from softmax_temperature.dataset_statistics import STATISTICS
 from softmax_temperature.heuristic.ridge import (
+    WITHOUT_BACKBONE,
     Lost,
     RidgeHeuristic,
     fit_shipped,
@@ -126,6 +127,22 @@ def test_a_left_out_data_set_does_not_reach_its_own_prediction(
         before.loc[rows, "inverse_temperature"]
         == after.loc[rows, "inverse_temperature"]
     ).all()
+
+
+def test_a_pair_without_an_unrelated_pair_is_not_predicted_from_unrelated_pairs(
+    study: tuple[pd.DataFrame, pd.DataFrame],
+) -> None:
+    pairs, accuracies = study
+    some = pairs[pairs["dataset"].isin(["digits", "mnist", "dtd10"])]
+    first, second = some["backbone"].unique()[:2]
+    # For digits with the first backbone, all other data sets have this backbone only.
+    is_digits = some["dataset"] == "digits"
+    few = some[(some["backbone"] == first) | (is_digits & (some["backbone"] == second))]
+    rules = score_rules(few.reset_index(drop=True), accuracies)
+    assert WITHOUT_BACKBONE not in set(rules["rule"])
+    enough = some[some["backbone"].isin([first, second])].reset_index(drop=True)
+    rules = score_rules(enough, accuracies)
+    assert WITHOUT_BACKBONE in set(rules["rule"])
 
 
 def test_outside_the_range_the_constant_leads() -> None:

@@ -203,8 +203,9 @@ def fit_ridge(pairs: pd.DataFrame, accuracies: pd.DataFrame) -> RidgeHeuristic:
 def score_rules(pairs: pd.DataFrame, accuracies: pd.DataFrame) -> pd.DataFrame:
     """Compute the accuracy that each rule loses on data sets that it was not fitted on.
 
-    The arguments are those of `fit_ridge`. HEURISTIC, WITHOUT_BACKBONE (if there are
-    several backbones), CONSTANT and MEDIAN are fitted on the other data sets.
+    The arguments are those of `fit_ridge`. HEURISTIC, WITHOUT_BACKBONE, CONSTANT and
+    MEDIAN are fitted on the other data sets. WITHOUT_BACKBONE is left out if some pair
+    has no pair of another data set and another backbone to be predicted from.
     SQUARE_ROOT needs no fit. VALIDATION is scored if `pairs` has the column
     `inverse_temperature_validation`.
 
@@ -216,8 +217,9 @@ def score_rules(pairs: pd.DataFrame, accuracies: pd.DataFrame) -> pd.DataFrame:
     backbones = pairs["backbone"].to_numpy()
     optima = floats(pairs, "inverse_temperature")
     choices = {HEURISTIC: np.empty(len(pairs))}
-    if len(np.unique(backbones)) > 1:
-        choices[WITHOUT_BACKBONE] = _without_dataset_and_backbone(study, backbones)
+    without_backbone = _without_dataset_and_backbone(study, backbones)
+    if without_backbone is not None:
+        choices[WITHOUT_BACKBONE] = without_backbone
     choices[CONSTANT] = np.empty(len(pairs))
     choices[MEDIAN] = np.empty(len(pairs))
     for train, test in leave_one_group_out(study.datasets):
@@ -259,15 +261,21 @@ def inside_range_of_others(pairs: pd.DataFrame) -> NDArray[np.bool_]:
     return inside
 
 
-def _without_dataset_and_backbone(study: Study, backbones: NDArray[Any]) -> Floats:
-    """Predict each pair from the pairs that share neither data set nor backbone."""
+def _without_dataset_and_backbone(
+    study: Study, backbones: NDArray[Any]
+) -> Floats | None:
+    """Predict each pair from the pairs that share neither data set nor backbone.
+
+    The result is None if there are no such pairs for one of the pairs.
+    """
     predictions = np.empty(len(backbones))
     for train, test in leave_one_group_out(study.datasets):
         for row in test:
             unrelated = train[backbones[train] != backbones[row]]
-            if len(unrelated):
-                regression, _ = study.fitted(unrelated)
-                predictions[[row]] = predicted(regression, study.statistics[[row]])
+            if not len(unrelated):
+                return None
+            regression, _ = study.fitted(unrelated)
+            predictions[[row]] = predicted(regression, study.statistics[[row]])
     return predictions
 
 

@@ -24,8 +24,6 @@ PLAIN = "plain"
 """The start from the network's own initial weights."""
 COOLED = "cooled"
 """The same start, trained with Cooling."""
-CONFIRMED = "confirmed-"
-"""Prefix of `start` in confirmation runs of earlier versions; not used any more."""
 _PAIR = "pair-"
 _NORM = "norm-"
 
