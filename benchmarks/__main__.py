@@ -1,11 +1,11 @@
-"""`python -m benchmarks` measures every speed promise.
+"""`python -m benchmarks` measures what is promised about speed and memory.
 
 It writes benchmarks/results.json, which has one section for each kind of machine, "cpu"
 or "gpu", with the result of each benchmark. A result names the machine and the library
 versions that produced it, because the results of a section need not come from one
-machine: each benchmark compares both sides in one run. It has no date, because Git
-records that. `--quick` measures small sizes, for which nothing is promised, and prints
-the results instead of writing them.
+machine. A benchmark that compares two sides runs both on the same machine. It has no
+date, because Git records that. `--quick` measures small sizes, for which nothing is
+promised, and prints the results instead of writing them.
 """
 
 import importlib
@@ -59,8 +59,8 @@ class Promise:
     Attributes:
         number: Key of the number in the result of `measure`.
         bound: The bound.
-        at_least: Whether the number must be at least the bound (ratios, fractions) or
-            at most (seconds, bytes).
+        at_least: Whether the bound is a lower bound, as for ratios and fractions;
+            otherwise it is an upper bound, as for seconds and bytes.
         section: The kind of machine for which the promise is made.
     """
 

@@ -13,12 +13,12 @@ intervals, because percentiles have too little coverage (docs/calibration_interv
 Much of the speed-up comes from this difference in method: ours does not resample every
 bin of every class.
 
-We gave the peers every advantage. Both compute the softmax and the per-sample scores
-once, and resample them by index. The loop uses NumPy, with one mask per bin (per bin
-and class for the classwise error), as the paper's released code does. The libraries are
-netcal, and torchmetrics without argument checks. Both libraries have the expected and
-classwise errors; we use those of torchmetrics, which take less than half of netcal's
-time. Only netcal has the adaptive error, and it bins each resample again.
+To make the peers faster, both compute the softmax and the per-sample scores once, and
+resample them by index. The loop uses NumPy, with one mask per bin (per bin and class
+for the classwise error), as the paper's released code does. The libraries are netcal,
+and torchmetrics without argument checks. Both libraries have the expected and classwise
+errors; we use those of torchmetrics, which take less than half of netcal's time. Only
+netcal has the adaptive error, and it bins each resample again.
 """
 
 import sys
@@ -111,7 +111,7 @@ def overconfident_logits(samples: int, classes: int) -> tuple[Tensor, Tensor]:
 
 
 def ours(logits: Tensor, labels: Tensor, resamples: int) -> Answer:
-    """Intervals of every metric and the temperature, from this library."""
+    """Intervals of the metrics, and the temperature, from this library."""
     report = calibration_report(logits, labels, bins=BINS, bootstrap=resamples)
     fit = fit_temperature(
         logits, labels, criterion="ece", bins=BINS, grid=TEMPERATURE_GRID
@@ -120,7 +120,7 @@ def ours(logits: Tensor, labels: Tensor, resamples: int) -> Answer:
 
 
 def by_loop(logits: Tensor, labels: Tensor, resamples: int) -> Answer:
-    """Intervals of every metric and the temperature, from NumPy with a mask per bin."""
+    """Intervals of the metrics, and the temperature, from NumPy with a mask per bin."""
     scores = sample_scores(logits, labels)
     probs = torch.softmax(logits, dim=1).numpy()
     classes = labels.numpy()
@@ -177,7 +177,7 @@ def classwise_loop(probs: Floats, labels: Integers) -> float:
 
 
 def by_libraries(logits: Tensor, labels: Tensor, resamples: int) -> Answer:
-    """Intervals and the temperature, from torchmetrics and netcal."""
+    """Intervals of the metrics, and the temperature, from torchmetrics and netcal."""
     scores = sample_scores(logits, labels)
     probs = torch.softmax(logits, dim=1)
     adaptive = ECE(BINS, equal_intervals=False)

@@ -19,7 +19,8 @@ from softmax_temperature import calibrate
 
 FULL_SIZE = (1_000, 50_257)
 QUICK_SIZE = (100, 5_000)
-# Nearly all labels are among the first words, so both halves have the same labels.
+# The first `FREQUENT` words get nearly all labels, so both halves of the rows contain
+# nearly the same labels.
 FREQUENT = 50
 TEMPERATURE = 1.5
 ROWS = 100  # Labels are drawn for this many rows at a time, to save memory.

@@ -1,4 +1,4 @@
-"""Memory that embedding needs beyond the network; it depends only on the batch size.
+"""Memory that embedding needs beyond the network, whatever the number of images.
 
 A tiny network turns each generated 32 x 32 image into 512 numbers, in batches of 256,
 and the embeddings are written as the stage `embed` writes them. The embeddings of

@@ -44,7 +44,10 @@ COMPARED = ("temperature_grid", "tree_lstm")
 
 
 def main() -> int:
-    """Check the GPU, print two tables, and return the exit code of the tests."""
+    """Check the GPU, print two tables, and return the exit code of the tests.
+
+    Without a GPU, print one line and return 0.
+    """
     if not torch.cuda.is_available():
         print(
             "There is no GPU: torch sees none on this machine, so nothing was checked."

@@ -123,8 +123,8 @@ class PretendedGPU:
     def move(
         self, source: Tensor, moved: Tensor, *, there: bool, non_blocking: bool
     ) -> Tensor:
-        """Return `moved` as a copy of `source` on the GPU if `there` is true, or on the
-        CPU.
+        """Return `moved`, the copy of `source`, on the GPU if `there` is true,
+        otherwise on the CPU.
         """
         if (was := self.holds(source)) == there:
             return moved

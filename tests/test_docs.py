@@ -1,7 +1,7 @@
 """Checks the README and the pages of docs.
 
-Their code runs unchanged and prints what is shown, their commands exist, their links
-work, every page is linked, and the site reads from disk.
+Their Python code runs unchanged and prints what is shown, their commands exist, their
+links work, every page is linked, and the site reads from disk.
 """
 
 import ast
@@ -54,7 +54,7 @@ def blocks(page: str, *languages: str) -> list[tuple[str, str, str | None]]:
 
 
 def check_shown(printed: str, shown: str) -> None:
-    """Check that words are equal, and numbers within a tenth or one last digit.
+    """Check that words are equal, and numbers up to a tenth or one in the last digit.
 
     Other processors round differently, and training amplifies the differences.
     """
@@ -305,7 +305,7 @@ def test_the_readme_counts_what_secondary_studies_contradict() -> None:
 
 
 def test_the_effects_of_the_readme_are_those_of_the_claims() -> None:
-    """A row has the claim's value in the study that it names, and the printed value."""
+    """A row has its claim's value in the study of `effects`, and the printed value."""
     effects = {
         "Focal loss": ("focal_cifar10", "focal", "flsd-53-calibrates"),
         "Cooling": ("cooling_full", "cooling", "last-layer-helps-without-schedule"),

@@ -90,7 +90,7 @@ def test_auto_is_what_the_heuristic_suggests_for_a_sample() -> None:
 
 @pytest.mark.parametrize("name", sorted(set(softmax_temperature._MODULES.values())))
 def test_no_text_of_the_library_needs_an_encoding(name: str) -> None:
-    # A script may print any of them, and its output may be in ASCII.
+    # A script may print any text of the library, and its output may be in ASCII.
     path = Path(softmax_temperature.__file__).parent.joinpath(*name.split("."))
     file = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
     tree = ast.parse(code_only(file))

@@ -67,7 +67,8 @@ def cooled(network: nn.Module, temperature: float) -> nn.Module:
 def test_the_network_becomes_itself_over_the_temperature(function: nn.Module) -> None:
     network = around(function)
     before = network(rows(function))
-    # The last two temperatures are extreme: 1e-30 is below every epsilon.
+    # The last two temperatures are extreme; 1e-30 is below the epsilon of every
+    # normalisation.
     for temperature in (7.0, 1e30, 1e-30):
         after = cooled(copy.deepcopy(network), temperature)(rows(function))
         torch.testing.assert_close(after * temperature, before, rtol=1e-12, atol=1e-13)

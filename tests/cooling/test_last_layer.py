@@ -137,7 +137,8 @@ def test_more_than_one_output_is_refused(images: Tensor) -> None:
         cooling.plan_redistribution(Pair())
 
 
-# torch deprecates both functions, but many users still have such networks.
+# torch deprecates `torch.jit.script` and `torch.jit.trace`, but many users still have
+# networks made by them.
 @pytest.mark.filterwarnings("ignore:.torch.jit:FutureWarning")
 @pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")
 @pytest.mark.parametrize("mode", ["last_layer", "periodic"])

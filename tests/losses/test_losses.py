@@ -82,8 +82,8 @@ def test_values_and_gradients_are_finite_in_every_batch(
     loss: Loss, dtype: torch.dtype
 ) -> None:
     # The rows are: certain and right, certain and wrong, nearly certain and right,
-    # nearly certain and wrong, and undecided. Among the batches are one with only right
-    # rows, one with only wrong rows, and one with a single row.
+    # nearly certain and wrong, and two that are undecided. Among the batches are one
+    # with only right rows, one with only wrong rows, and one with a single row.
     extreme = torch.tensor(
         [[1e4, 0.0], [0.0, 1e4], [20.0, 0.0], [-20.0, 0.0], [0.0, 0.0], [1e-9, 0.0]]
     )

@@ -11,7 +11,7 @@ from benchmarks.interval_coverage import (
     measure,
 )
 
-# Each share is of 200 samples, so its standard error is 2.4 points.
+# Each share is of 200 samples, so a share of 0.90 has a standard error of 0.021.
 LEAST_OF_SCORES = 0.82
 LEAST = 0.87  # 90 % intervals must cover the truth in at least this share of samples.
 

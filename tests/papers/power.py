@@ -114,7 +114,7 @@ def holds(criterion: Criterion, parts: Parts, level: float) -> bool:
 
 
 def level_of(looks: int) -> float:
-    """The confidence level of intervals of data that are judged `looks` times."""
+    """The confidence level of intervals if data are looked at `looks` times."""
     return 1 - (1 - LEVEL) / looks
 
 
@@ -134,7 +134,7 @@ def chance_of_holding(
         criterion: The claim's criterion.
         parts: The measured parts.
         center: The true value of every task.
-        generator: Draws the studies.
+        generator: The random generator that draws the studies.
         level: The confidence level at which each look is judged.
         looks: The number of seeds at each look. By default, there is one look with as
             many seeds as measured.

@@ -1,6 +1,7 @@
-"""Simulates the false-positive rate and the power of every criterion.
+"""Simulates the false-positive rates of the claims' criteria, and the power of some.
 
-The false-positive rate must be at most 5 %, even after several looks.
+A false-positive rate must be at most 5 %, up to the error of the simulation, even after
+several looks.
 """
 
 import os

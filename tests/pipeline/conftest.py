@@ -67,8 +67,9 @@ def tiny() -> Params:
             "extra_length": 3,
             "sentences": 3,
         },
-        # The learning rate is below that of smoke: with a dozen held-out images, a
-        # network that is worse than guessing has no best temperature.
+        # The rate is lower than in profile smoke. With a higher one, the network may do
+        # worse than guessing on the dozen held-out images, and then no finite
+        # temperature is best.
         "cooling/recipe/": {"batch_size": 8, "lr": 0.02},
         "cooling/experiments/digits-vgg/schedules": ["none"],
         "cooling/experiments/digits-vgg-crelu/seeds": 1,

@@ -22,7 +22,7 @@ GROWING = ("records.json", "runs.csv", "tables")
 """Results that keep other machines' runs when a stage reruns."""
 RUN_BY = frozenset(
     {"runner", "params"}
-)  # The code of these folders cannot change results.
+)  # Code of these folders is not part of any cell.
 
 
 def program(stage: str) -> Path:

@@ -74,7 +74,7 @@ class Killed(BaseException):
 
 
 def with_kills(work: Callable[[], Any], kills: int) -> list[int]:
-    """Call a function that is killed after each of its first epochs, and restart it.
+    """Call `work`, kill it after each of its first `kills` epochs, and call it again.
 
     Returns the epochs that ran.
     """

@@ -165,7 +165,7 @@ Cells = Callable[..., dict[str, str]]
 
 @pytest.fixture(scope="module")
 def cells(printed: Printed) -> Cells:
-    """A function that returns the digests of smoke's cells, apart from their data."""
+    """A function that digests the cells of profile smoke, apart from their data."""
 
     def run(package: Path, arms: str = "{}") -> dict[str, str]:
         text = printed(package, CELLS, str(ROOT / "profiles"), arms)

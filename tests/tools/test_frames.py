@@ -140,7 +140,7 @@ def test_a_class_with_the_name_of_another_column_is_passed_as_an_array() -> None
         TemperatureScaler().fit(frame, LABELS)
     scaler = TemperatureScaler().fit(frame.to_numpy(), LABELS)
     assert scaler.temperature_ == TemperatureScaler().fit(LOGITS, LABELS).temperature_
-    # It may be the only column, the logit of class 1.
+    # A column with such a name may be the only one: it is the logit of class 1.
     column = frame[["score"]]
     TemperatureScaler().fit(column, LABELS == 0)
     with pytest.raises(ValueError, match="not scores: 'confidence'"):

@@ -133,7 +133,7 @@ def test_logits_that_separate_the_labels_are_left_as_they_are() -> None:
     with pytest.warns(ConvergenceWarning, match="separate the labels"):
         scaler = TemperatureScaler().fit(5 * np.eye(3)[[0, 1, 2, 0]], [0, 1, 2, 0])
     assert (scaler.temperature_, scaler.at_bound_) == (1.0, True)
-    # The result does not depend on the size of the logits.
+    # Large logits give the same result.
     with pytest.warns(
         ConvergenceWarning, match="say nothing about them.*Check that column c"
     ):

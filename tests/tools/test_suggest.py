@@ -63,8 +63,9 @@ def clustered(
 def test_the_shipped_heuristic_is_the_fit_of_the_committed_study(
     study: tuple[pd.DataFrame, pd.DataFrame],
 ) -> None:
-    # The shipped heuristic was fitted before the committed numbers were rounded to six
-    # digits, which changes the logarithm of a prediction by about 1e-5.
+    # The shipped heuristic was fitted to numbers that were not rounded to six digits,
+    # as the committed ones are. This changes the logarithm of a prediction by about
+    # 1e-5.
     fitted, ours = fit_shipped(*study, score_rules(*study)), shipped()
     assert (ours.penalty, ours.constant, ours.datasets) == (
         fitted.penalty,

@@ -79,7 +79,7 @@ def test_a_pattern_of_columns_chooses_classes_only(name: str, tmp_path: Path) ->
             with pytest.raises(InputError, match=f"matches '{name}', which do not"):
                 read(frame, tmp_path, (pattern,))
     np.testing.assert_array_equal(read(frame, tmp_path, ("c_???",))["logits"], scores)
-    # A column that is named itself is a class.
+    # A column that is named in full is taken as a class.
     chosen = read(frame, tmp_path, (name, "c_???"))
     assert chosen["logits"].shape == (rows, 4)
 

@@ -58,7 +58,7 @@ def runs() -> Iterator[Runs]:
 
 
 def _runs() -> Runs:
-    """A study in which all claims hold for which it has runs."""
+    """A study in which every claim holds that its runs can decide."""
     names = [
         Run("vgg", schedule, arm, seed)
         for schedule in SCHEDULES
@@ -303,8 +303,8 @@ def test_last_layer_is_best_only_if_it_is_within_a_point_on_every_schedule(
 ) -> None:
     name = "last-layer-is-best"
     assert verdict(runs, name)["verdict"] == HOLDS
-    # Distributed Cooling is two points worse on one schedule, but less than half a
-    # point on average.
+    # Last layer Cooling is two points worse than distributed Cooling on one schedule,
+    # but less than half a point on average.
     behind = where(mode="distributed", schedule="piecewise")
     level = {"none": 0.016, "piecewise": 0.0064 + 0.02}
     runs = shifted(runs, level["none"], where(mode="distributed", schedule="none"))

@@ -47,7 +47,7 @@ def folder(study: str) -> Path:
 
 
 def points(value: float) -> str:
-    """Format a share in points, with one decimal and without a minus sign for zero."""
+    """Format a share in percentage points with one decimal, and zero without a sign."""
     text = f"{100 * value:.1f}"
     return "0.0" if text == "-0.0" else text
 

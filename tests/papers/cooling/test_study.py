@@ -85,7 +85,7 @@ def test_a_pair_counts_where_it_tells_which_was_first(
 @pytest.mark.parametrize(
     "sides",
     [
-        ((NEVER, 50), (NEVER, 50)),  # Neither run crossed.
+        ((NEVER, 50), (NEVER, 50)),  # Neither temperature crossed the limit.
         ((9, 50), (NEVER, 4)),  # The slow run ended before epoch 9.
         ((9, 50),),
     ],

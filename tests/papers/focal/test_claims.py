@@ -1,4 +1,4 @@
-"""Verdicts follow from the runs: claims hold, are contradicted, or stay open."""
+"""Verdicts follow from the runs: claims hold, are contradicted, or inconclusive."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace

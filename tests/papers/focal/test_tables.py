@@ -57,7 +57,7 @@ def test_numbers_over_seeds_by_hand(runs: Runs) -> None:
         CIFAR,
     ]
     # One seed diverged with an ECE of 0.50. The other seed has 0.02, and its standard
-    # error comes from the bootstrap.
+    # error follows from its 90 % interval.
     row = cell(table, **OURS, method="Brier", metric="ece")
     error = 0.02 / (2 * stats.norm.ppf(0.95))
     assert row[["ours", ERROR]].tolist() == pytest.approx(
@@ -67,7 +67,7 @@ def test_numbers_over_seeds_by_hand(runs: Runs) -> None:
     lost = cell(table, dataset="digits", network="small", method="Brier", metric="ece")
     assert lost[["seeds", "diverged_seeds", "status"]].tolist() == [0, 2, "diverged"]
     # Neither loss has a standard error: the two temperatures of FLSD-53 are equal;
-    # Brier has one seed, and temperatures have no bootstrap.
+    # Brier has one seed, and temperatures have no interval.
     for method in ("FLSD-53", "Brier"):
         assert np.isnan(cell(table, **OURS, method=method, metric="temperature")[ERROR])
 

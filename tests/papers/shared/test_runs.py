@@ -286,7 +286,7 @@ def test_all_runs_of_one_cell_stay_in_the_declared_order(
     tmp_path: Path, stage: MadeStage
 ) -> None:
     elsewhere = recorded_sweep(stage, tmp_path)
-    # In the file, the factor 1 / 3 is rounded to nine digits.
+    # In the file, the factor 1 / 3 is rounded to six digits.
     runs = gather(tmp_path, sweep(elsewhere, [0.5, 1 / 3]), read_sweep)
     assert runs.table["factor"].tolist() == pytest.approx([0.5, 1 / 3])
     assert runs.measurements["run"].tolist() == [1, 0]

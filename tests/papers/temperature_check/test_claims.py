@@ -228,7 +228,8 @@ def test_spread_that_falls_in_each_sweep_is_instability() -> None:
 
 
 def test_a_sweep_whose_spread_does_not_fall_leaves_instability_open() -> None:
-    # One regression over all four sweeps would have a slope clearly below 0.
+    # One regression over all four sweeps would have a slope clearly below 0, but each
+    # sweep is judged by itself.
     steady = [spreading(f"net{number}", *FALLING) for number in range(3)]
     flat = spreading("net3", 0.05, 0.052, 0.051, 0.0505)
     row = judged(SPREAD, *steady, flat)
@@ -293,8 +294,8 @@ def long_norms(effect: float, *, rate: float = 0.1) -> list[Row]:
     [
         (long_norms(0.01), HOLDS),
         (long_norms(0.1), CONTRADICTED),
-        # The accuracy lost at norm 100 may be due to the learning rate, which is at the
-        # end of the grid.
+        # The best rate at norm 100 is at the end of the grid, so a rate beyond it might
+        # lose less accuracy.
         (long_norms(0.01, rate=RATES[-1]), INCONCLUSIVE),
     ],
 )

@@ -54,8 +54,8 @@ def test_accuracy_has_the_same_span_in_all_panels_and_ends_at_100() -> None:
 
 def test_spread_has_intervals_of_the_standard_deviation(runs: Runs) -> None:
     bars = drawn(figures.spread, runs)[0].collections[0].get_segments()
-    # The accuracies of the four seeds are 0.1 points apart. The chi-square quantiles
-    # with three degrees of freedom are 0.3518 and 7.8147.
+    # The accuracies of the four seeds are 0.1 percentage points apart. The chi-square
+    # quantiles with three degrees of freedom are 0.3518 and 7.8147.
     sd = 0.1 * (5 / 3) ** 0.5
     ends = [sd * (3 / 7.814728) ** 0.5, sd * (3 / 0.351846) ** 0.5]
     assert bars[0][:, 1].tolist() == pytest.approx(ends, rel=1e-4)
