@@ -53,7 +53,7 @@ QUICK_SIZE = (2_000, 10, 50)
 
 
 def measure(*, quick: bool = False) -> dict[str, Any]:
-    """Time our implementation, the loop and the libraries in one run.
+    """Time our implementation, the loop and the libraries in the same process.
 
     Args:
         quick: Use 2,000 x 10 logits and 50 resamples instead of the 10,000 x 100 and

@@ -32,7 +32,7 @@ PERCENTAGES = (50, 75, 80, 90, 95, 99)
 
 
 def measure(*, quick: bool = False) -> dict[str, Any]:
-    """Time our implementation and the peer once each, in one run.
+    """Time our implementation and the peer once each, in the same process.
 
     Args:
         quick: Use 6,000 x 128 embeddings instead of the 50,000 x 512 of the promise.

@@ -66,7 +66,7 @@ class PlainCosineClassifier(torch.nn.Module):
 
 
 def measure(*, quick: bool = False) -> dict[str, Any]:
-    """Time an epoch and evaluation of the whole grid, and bare products.
+    """Time an epoch and its evaluation for the whole grid, and bare matrix products.
 
     Args:
         quick: Use 4,096 x 64 embeddings, 10 classes and one round instead of the 8,192

@@ -74,7 +74,7 @@ _sides: list[Callable[[], None]] = []
 
 
 def measure(*, quick: bool = False) -> dict[str, Any]:
-    """Time both sides on both networks, in one run.
+    """Time both sides on both networks, in alternating epochs.
 
     Args:
         quick: Use one small network and few images.

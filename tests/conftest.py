@@ -1,4 +1,5 @@
-"""Settings for all tests: one thread, no network, and skips that say what is absent."""
+"""Settings for all tests: one thread, no model hub, and skips that say what is absent.
+"""
 
 import atexit
 import gc

@@ -1,4 +1,5 @@
-"""Small data sets in every format that users may have."""
+"""Small data sets in three of the formats that users may have: npz, folders and jsonl.
+"""
 
 import json
 from collections.abc import Callable

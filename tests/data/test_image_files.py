@@ -1,4 +1,4 @@
-"""Image files of every kind become grey or RGB bytes of the recorded size."""
+"""Image files of the accepted kinds become grey or RGB bytes of the recorded size."""
 
 from pathlib import Path
 

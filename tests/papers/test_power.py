@@ -170,7 +170,7 @@ def runs_in(study: str, paper: str) -> Runs:
 def designs(study: str, paper: str, only: str | None = None) -> list[Design]:
     """The claims of a study that are about means over seeds or over data sets.
 
-    If `only` is given, the claim with this id alone.
+    If `only` is given, return only the claim with this id.
     """
     module = import_module(f"softmax_temperature.papers.{paper}.claims")
     found = []

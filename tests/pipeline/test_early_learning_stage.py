@@ -62,7 +62,7 @@ pytestmark = pytest.mark.usefixtures("in_project")
 
 
 def edited(tiny: Params, **changes: Any) -> Params:
-    """`tiny` with two more networks, and with SECTION, changed by `changes`."""
+    """`tiny` with two more networks, and with SECTION after `changes`."""
     mlp = {"architecture": "mlp", "arguments": {"widths": [8], "image_size": 8}}
     normalised = {"architecture": "wide_resnet", "arguments": {"depth": 8, "width": 1}}
     networks = {"mlp": mlp, "normalised": normalised}

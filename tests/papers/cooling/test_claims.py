@@ -112,7 +112,7 @@ def judged(runs: Runs, *names: str) -> dict[str, dict[str, Any]]:
 
 
 def verdict(runs: Runs, name: str) -> dict[str, Any]:
-    """The judged claim with this id."""
+    """The row of the judged claim with this id."""
     return judged(runs, name)[name]
 
 

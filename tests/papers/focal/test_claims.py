@@ -64,7 +64,7 @@ def classifiers() -> list[dict[str, Any]]:
     for experiment, dataset in DATASETS.items():
         about: dict[str, Any] = {"dataset": dataset}
         if experiment == IMAGES:
-            about["classes"] = 100  # Top-5 accuracy needs many classes.
+            about["classes"] = 100  # The claim needs 100 classes.
         if experiment != IMAGES:
             about |= {"select": "best_validation", "selected_epoch": SELECTED}
             about["embeddings"] = "learned"

@@ -68,8 +68,8 @@ def test_the_three_temperatures_are_inverse_ones(runs: Runs) -> None:
 def test_inverse_temperatures_within_a_standard_error_are_as_good(
     gap: float, low: float
 ) -> None:
-    # Seeds alternate between two values, so a difference has a standard error of
-    # 0.0058.
+    # The accuracies of the seeds alternate between two values, so a mean difference
+    # over seeds has a standard error of 0.0058.
     rows = [training("wrn", 1.0, 1.0, seed, 0.8) for seed in SEEDS]
     rows += [
         training("wrn", 0.1, 1.0, seed, 0.799 - gap + 0.01 * (-1) ** seed)
