@@ -138,7 +138,7 @@ def calibration(runs: Runs) -> dict[tuple[str, str], Quantity]:
 
 
 def _rules(axes: Axes, runs: Runs) -> None:
-    """Draw the accuracy that each rule loses compared with a full search.
+    """Draw the accuracy that each rule loses compared with the best value.
 
     The intervals show the variation over data sets.
     """
