@@ -99,7 +99,7 @@ def _evaluation(
 def figure_4(runs: Runs, written: Written, experiment: str) -> Figure | None:
     """Draw ECE, AdaECE and Classwise-ECE before and after scaling, with 90 % intervals.
 
-    An interval comes from resampling the test samples of one run, and its ends are
+    An interval accounts for the test samples of one run alone, and its ends are
     averaged over seeds. It does not include the spread over seeds, which the dots show.
 
     Figures G.1 to G.4 show the same metrics for other experiments.
