@@ -8,6 +8,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+from torchvision.models import squeezenet1_1
 
 from softmax_temperature import (
     Cooling,
@@ -18,7 +20,10 @@ from softmax_temperature import (
     scaling,
 )
 from softmax_temperature.cooling.last_layer import set_last_layer_temperature
-from softmax_temperature.metrics.probability_check import check_not_probs
+from softmax_temperature.metrics.probability_check import (
+    check_not_probs,
+    is_of_sigmoid,
+)
 
 ROWS = 120
 CLASSES = 4
@@ -140,7 +145,7 @@ def test_cosines_are_refused_only_where_they_sum_to_one(
         check_not_probs(cosines)
     SUMS_ALONE[entry](cosines.requires_grad_())
     sigmoids = logits().requires_grad_().sigmoid()
-    with pytest.raises(ValueError, match=r"output of a sigmoid\. Take the softmax off"):
+    with pytest.raises(ValueError, match=r"output of a sigmoid\. Take the sigmoid off"):
         SUMS_ALONE[entry](sigmoids)
 
 
@@ -281,8 +286,11 @@ def test_small_batches_are_judged_together(size: int, form: str) -> None:
 
 @pytest.mark.parametrize("entry", ENTRIES)
 def test_logits_and_log_probabilities_pass_every_entry(entry: str) -> None:
-    for scores in (logits(), PROBS.log(), 1e-4 * logits()):
+    for scores in (logits(), 1e-4 * logits()):
         ENTRIES[entry](scores)
+    # Log-probabilities that Cooling divides are not normalised.
+    if entry != "cool":
+        ENTRIES[entry](PROBS.log())
 
 
 @pytest.mark.parametrize("shape", [(ROWS,), (ROWS, 1)])
@@ -343,7 +351,7 @@ class HiddenSoftmax(nn.Module):
 def test_a_network_that_ends_in_a_softmax_is_refused(last: nn.Module) -> None:
     network = nn.Sequential(nn.Linear(2, CLASSES), nn.Sequential(nn.ReLU(), last))
     for take in (Cooling, fitted().wrap):
-        with pytest.raises(ValueError, match=r"ends in \w+\. Take the softmax off"):
+        with pytest.raises(ValueError, match=r"ends in \w+\. Take the s\w+ off"):
             take(network)
     assert "cooling_temperature" not in network.state_dict()
 
@@ -406,3 +414,208 @@ def test_saturated_probabilities_are_refused_with_any_rest(
 )
 def test_logits_above_zero_are_not_votes(scores: Tensor) -> None:
     check_not_probs(scores)
+
+
+LOSSES_OF_NETWORKS = (
+    losses.FocalLoss,
+    losses.SampleDependentFocalLoss,
+    losses.BrierLoss,
+    losses.MMCELoss,
+)
+
+
+def use_output(outputs: Tensor) -> None:
+    """Give the outputs of a network, with and without their graph, to the library."""
+    labels = torch.arange(len(outputs)) % outputs.shape[1]
+    scaler = TemperatureScaler().fit(logits(classes=outputs.shape[1]), SPREAD_LABELS)
+    for scores in (outputs, outputs.detach()):
+        for kind in LOSSES_OF_NETWORKS:
+            kind()(scores, labels)
+        scaler.wrap(nn.Identity())(scores)
+        Cooling(nn.Linear(2, outputs.shape[1])).cool(scores, labels)
+
+
+SPREAD_LABELS = torch.arange(ROWS) % 2
+
+
+@pytest.mark.parametrize("classes", [2, 5, 10, 100])
+def test_squeezenet_trains_from_every_start(classes: int) -> None:
+    # SqueezeNet ends in a ReLU and the average of its pixels. With some of these
+    # starts, all outputs lie in [0, 1], and with some of those none is exactly 0.
+    for seed in range(8, 12):
+        torch.manual_seed(seed)
+        network = squeezenet1_1(num_classes=classes)
+        use_output(network(torch.randn(24, 3, 64, 64)))
+
+
+@pytest.mark.parametrize("last", [nn.ReLU, nn.ReLU6, nn.Softplus])
+@pytest.mark.parametrize("classes", [2, 10])
+def test_networks_of_positive_outputs_train_from_every_start(
+    last: Callable[[], nn.Module], classes: int
+) -> None:
+    for seed in range(6):
+        torch.manual_seed(seed)
+        network = nn.Sequential(
+            nn.Linear(20, 50), nn.ReLU(), nn.Linear(50, classes), last()
+        )
+        use_output(network(torch.randn(24, 20)))
+
+
+@pytest.mark.parametrize("kind", [*LOSSES_OF_NETWORKS, losses.CrossEntropyLoss])
+@pytest.mark.parametrize("classes", [2, 3, 10, 100])
+def test_losses_refuse_a_sigmoid_from_its_first_batch_on(
+    kind: Callable[[], nn.Module], classes: int
+) -> None:
+    torch.manual_seed(0)
+    images = torch.randn(24, 20)
+    labels = torch.arange(24) % classes
+    network = nn.Linear(20, classes)
+    optimizer = torch.optim.SGD(network.parameters(), lr=5.0)
+    for _ in range(3):
+        outputs = network(images).sigmoid()
+        with pytest.raises(ValueError, match="are the output of a sigmoid"):
+            kind()(outputs, labels)
+        for _ in range(20):
+            optimizer.zero_grad()
+            scores = network(images).sigmoid()
+            nn.functional.cross_entropy(scores, labels).backward()
+            optimizer.step()
+
+
+VIEWS: dict[str, Callable[[Tensor], Tensor]] = {
+    "none": lambda scores: scores,
+    "pixels": lambda scores: scores.view(3, 2, 4).movedim(1, -1).flatten(0, -2),
+    "rows": lambda scores: scores[torch.arange(6) > 2],
+    "another type": lambda scores: scores.bfloat16().float(),
+    "bounds": lambda scores: scores.clamp(1e-7, 1 - 1e-7).clamp_min(1e-6),
+    "columns": lambda scores: torch.stack(scores.unbind(1), dim=1),
+    "parts": lambda scores: torch.cat(scores.split([1, 3], dim=1), dim=1),
+    "one column": lambda scores: scores[:, 0].squeeze()[:, None],
+}
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_the_graph_shows_a_sigmoid_through_views(view: str) -> None:
+    scores = 2 * torch.randn(6, 4, requires_grad=True)
+    assert is_of_sigmoid(VIEWS[view](scores.sigmoid())) is True
+    assert is_of_sigmoid(VIEWS[view](nn.functional.hardsigmoid(scores))) is True
+    assert is_of_sigmoid(VIEWS[view](scores.relu())) is False
+    assert is_of_sigmoid(VIEWS[view](10 * scores.sigmoid())) is False
+
+
+def test_the_graph_shows_nothing_where_there_is_none_or_it_hides_functions() -> None:
+    scores = torch.randn(6, 4, requires_grad=True)
+    assert is_of_sigmoid(scores.detach().sigmoid()) is None
+    assert is_of_sigmoid(scores) is None
+    assert is_of_sigmoid(scores.view(3, 8)) is None
+    hidden = checkpoint(torch.sigmoid, scores, use_reentrant=True)
+    assert is_of_sigmoid(hidden) is None
+    compiled = torch.compile(torch.sigmoid, backend="aot_eager")
+    assert is_of_sigmoid(compiled(scores)) is None
+    # Outputs are then judged by their values, and these spread from 0 to 1.
+    outputs = compiled(logits().requires_grad_())
+    with pytest.raises(ValueError, match="as a sigmoid's do"):
+        losses.FocalLoss()(outputs, LABELS)
+
+
+class HiddenSigmoid(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(20, CLASSES)
+
+    def forward(self, images: Tensor) -> Tensor:
+        scores: Tensor = self.layer(images).sigmoid()
+        return scores
+
+
+class HiddenLogSoftmax(HiddenSigmoid):
+    def forward(self, images: Tensor) -> Tensor:
+        scores: Tensor = self.layer(images).log_softmax(dim=1)
+        return scores
+
+
+def test_cooling_notices_a_sigmoid_when_training_has_shown_it() -> None:
+    torch.manual_seed(0)
+    network = HiddenSigmoid()
+    images = torch.randn(ROWS, 20) / 10
+    cooling = Cooling(network)
+    with torch.no_grad():
+        outputs = network(images)
+    assert 0.3 < outputs.min() < outputs.max() < 0.7
+    cooling.cool(outputs, LABELS)
+    nn.functional.cross_entropy(network(images), LABELS).backward()
+    before = cooling.temperature
+    with (
+        torch.no_grad(),
+        pytest.raises(ValueError, match=r"in a sigmoid\. Take the sigmoid off the end"),
+    ):
+        cooling.cool(network(images), LABELS)
+    assert cooling.temperature == before
+
+
+def test_cooling_looks_for_sigmoids_until_an_output_lies_outside() -> None:
+    narrow = (logits() / 20).sigmoid()
+    wide = logits().sigmoid()
+    cooling = Cooling(nn.Linear(2, CLASSES))
+    cooling.cool(narrow, LABELS)
+    with pytest.raises(ValueError, match="as a sigmoid's do"):
+        cooling.cool(wide / cooling.temperature, LABELS)
+    cooling.cool(logits() / cooling.temperature, LABELS)
+    cooling.cool(wide / cooling.temperature, LABELS)
+
+
+def test_a_positive_network_is_not_stopped_while_it_trains_with_cooling() -> None:
+    torch.manual_seed(0)
+    network = nn.Sequential(nn.Linear(20, CLASSES), nn.Softplus())
+    images = torch.randn(ROWS, 20)
+    cooling = Cooling(network)
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
+    for _ in range(5):
+        with torch.no_grad():
+            outputs = network(images)
+        cooling.cool(outputs, LABELS)
+        # The smallest and the largest of these would be taken for saturated sigmoids.
+        scaled = outputs - outputs.min() + 1e-3
+        with torch.no_grad():
+            cooling.cool(scaled / (1.001 * scaled.max()), LABELS)
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(network(images), LABELS).backward()
+        optimizer.step()
+
+
+def test_cooling_refuses_log_probabilities_and_a_scaler_takes_them() -> None:
+    torch.manual_seed(0)
+    network = HiddenLogSoftmax()
+    images = torch.randn(ROWS, 20)
+    cooling = Cooling(network)
+    message = r"log-probabilities: .* Return the logits .* cross_entropy instead of nll"
+    for temperature in (1.0, 3.0):
+        set_last_layer_temperature(network, temperature)
+        for dtype in (torch.float64, torch.float32):
+            scores = network(images).detach().to(dtype)
+            with pytest.raises(ValueError, match=message):
+                cooling.cool(scores, LABELS)
+    maps = PROBS.log().reshape(4, 30, CLASSES).movedim(-1, 1)
+    with pytest.raises(ValueError, match=message):
+        Cooling(nn.Linear(2, CLASSES)).cool(maps, LABELS.reshape(4, 30))
+    half = PROBS.log().bfloat16()
+    with pytest.raises(ValueError, match=message):
+        Cooling(nn.Linear(2, CLASSES)).cool(half, LABELS)
+    ending = nn.Sequential(nn.Linear(20, CLASSES), nn.LogSoftmax(dim=1))
+    with pytest.raises(ValueError, match=r"in LogSoftmax\. Return the logits from"):
+        Cooling(ending)
+    wrapped = fitted().wrap(ending)
+    direct = (ending[0](images) / wrapped.temperature).log_softmax(dim=1)
+    # As the documentation of `wrap` says, the result must be normalised.
+    assert (wrapped(images).exp().sum(dim=1) - 1).abs().max() > 0.1
+    torch.testing.assert_close(wrapped(images).log_softmax(dim=1), direct)
+
+
+def test_logits_that_start_as_the_frequencies_of_the_classes_are_cooled() -> None:
+    frequencies = torch.tensor([0.4, 0.3, 0.2, 0.1]).log()
+    cooling = Cooling(nn.Linear(2, CLASSES))
+    cooling.cool(frequencies.repeat(ROWS, 1), LABELS)
+    # A few logits that are not normalised show that the network returns logits.
+    mixed = PROBS.log()
+    mixed[0] += 0.1
+    cooling.cool(mixed, LABELS)

@@ -242,8 +242,86 @@ def test_labels_that_count_from_1_are_refused_without_their_last_class(
     some = labels < 7
     with pytest.raises(ValueError, match=r"from 1 to 7 agree .*Subtract 1: column c"):
         score(logits[some], labels[some] + 1)
-    # The first class may be missing, and a model may predict nothing else.
+    # The first class may be missing, and a model may hardly predict anything else.
     later = labels > 0
     score(logits[later], labels[later])
     collapsed = logits[later] + torch.tensor([9.0] + 7 * [0.0])
     score(collapsed, labels[later])
+
+
+def scores_of(predicted: Tensor, classes: int) -> Tensor:
+    """Logits whose largest is that of the predicted class."""
+    generator = torch.Generator().manual_seed(0)
+    noise = torch.rand(len(predicted), classes, generator=generator)
+    return noise.double() + 2 * torch.nn.functional.one_hot(predicted, classes)
+
+
+@pytest.mark.parametrize("accuracy", [0.6, 0.8, 0.99])
+@pytest.mark.parametrize(
+    ("classes", "rows"), [(3, 300), (5, 400), (10, 500), (100, 700), (1000, 5000)]
+)
+def test_off_by_one_labels_of_a_decent_model_are_refused(
+    classes: int, rows: int, accuracy: float
+) -> None:
+    generator = torch.Generator().manual_seed(classes)
+    for _ in range(5):
+        labels = torch.randint(classes - 1, (rows,), generator=generator)
+        labels[0] = 0
+        wrong = labels + torch.randint(1, classes, (rows,), generator=generator)
+        right = torch.rand(rows, generator=generator) < accuracy
+        predicted = torch.where(right, labels, wrong % classes)
+        scores = scores_of(predicted, classes)
+        metrics.top_accuracy(scores, labels)
+        with pytest.raises(ValueError, match=r"if they count from 1\. Subtract 1"):
+            metrics.top_accuracy(scores, labels + 1)
+
+
+def lesions(recall: float) -> tuple[Tensor, Tensor]:
+    """Pixels of two classes that the model mostly takes for the background, 0."""
+    generator = torch.Generator().manual_seed(round(100 * recall))
+    labels = 1 + (torch.rand(3000, generator=generator) < 0.3).long()
+    missed = torch.rand(3000, generator=generator) > recall
+    other = (labels == 2) & (torch.rand(3000, generator=generator) < 0.4)
+    return torch.where(missed, other.long(), labels), labels
+
+
+def ordinal(low: int, high: int, shift: float, slope: float) -> tuple[Tensor, Tensor]:
+    """Ordered classes from `low` to `high`, whose number the model underestimates."""
+    generator = torch.Generator().manual_seed(high)
+    labels = torch.randint(low, high + 1, (600,), generator=generator)
+    noise = 0.5 * torch.randn(600, generator=generator)
+    estimates = (slope * labels + noise - shift).round().long()
+    return estimates.clamp(0, high), labels
+
+
+def confused(prior: float) -> tuple[Tensor, Tensor]:
+    """Two rare classes that the model mostly takes for the frequent class 0."""
+    generator = torch.Generator().manual_seed(0)
+    labels = 1 + (torch.rand(1000, generator=generator) < 0.1).long()
+    others = torch.randint(3, (1000,), generator=generator)
+    frequent = torch.rand(1000, generator=generator) < prior
+    return torch.where(frequent, 0, others), labels
+
+
+@pytest.mark.parametrize(
+    ("predicted", "labels", "classes"),
+    [
+        *((*lesions(recall), 3) for recall in (0.1, 0.2, 0.3, 0.35, 0.4, 0.6)),
+        (*ordinal(2, 9, 1.0, 1.0), 10),
+        (*ordinal(1, 9, 0.5, 1.0), 10),
+        (*ordinal(1, 3, 0.2, 0.6), 4),
+        (*confused(0.8), 3),
+        (*confused(1.0), 3),
+    ],
+)
+def test_labels_of_a_poor_model_without_class_0_are_read_as_they_are(
+    predicted: Tensor, labels: Tensor, classes: int
+) -> None:
+    scores = scores_of(predicted, classes)
+    expected = (predicted == labels).double().mean().item()
+    assert expected < 0.65
+    accuracy = metrics.top_accuracy(scores, labels, top=1)
+    assert float(accuracy) == pytest.approx(expected)
+    fit_temperature(scores, labels)
+    Cooling(nn.Linear(2, classes)).cool(scores, labels)
+    calibrate(scores, labels, bootstrap=0, fit_on="all")

@@ -11,8 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from softmax_temperature.metrics.checks import check_one_tensor
+from softmax_temperature.metrics.probability_check import is_of_sigmoid
 
 BUFFER = "cooling_temperature"
+# The attribute of the network that says what the graph of its last output showed.
+OF_SIGMOID = "_cooling_of_sigmoid"
 
 # Deviation: we use a temperature throughout, which divides the logits. Definition 3.1
 # multiplies them by a constant below 1, whose inverse is the temperature that grows
@@ -106,8 +109,21 @@ def set_last_layer_temperature(model: nn.Module, temperature: float) -> None:
     model.get_buffer(BUFFER).fill_(temperature)
 
 
+def ends_in_sigmoid(model: nn.Module) -> bool | None:
+    """Whether the network ends in a sigmoid; None if no graph has shown it."""
+    known: bool | None = getattr(model, OF_SIGMOID, None)
+    return known
+
+
 def divide(module: nn.Module, _images: object, logits: Any) -> Tensor:
-    """Return logits / temperature, as the forward hook of a network that holds one."""
+    """Return logits / temperature, as the forward hook of a network that holds one.
+
+    The hook also notes what training shows about the network's last function, because
+    held-out logits have no graph.
+    """
     check_one_tensor(logits, "model", "cooled")
+    of_sigmoid = is_of_sigmoid(logits)
+    if of_sigmoid is not None:
+        setattr(module, OF_SIGMOID, of_sigmoid)
     cooled: Tensor = logits / module.get_buffer(BUFFER)
     return cooled

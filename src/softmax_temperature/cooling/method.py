@@ -12,6 +12,7 @@ from torch import Tensor, nn, optim
 from softmax_temperature.cooling.function_scales import hold_scales
 from softmax_temperature.cooling.last_layer import (
     as_stored,
+    ends_in_sigmoid,
     hold,
     last_layer_temperature,
     set_last_layer_temperature,
@@ -36,10 +37,12 @@ from softmax_temperature.metrics.checks import (
     check_positive,
 )
 from softmax_temperature.metrics.probability_check import (
-    FEW_ROWS,
+    NO_SIGMOID,
     NO_SOFTMAX,
     check_no_softmax_at_end,
+    check_not_log_probs,
     check_not_probs,
+    lie_in_unit_interval,
 )
 from softmax_temperature.scaling import TemperatureFit, search_temperature
 
@@ -72,7 +75,7 @@ class Cooling:
 
     Args:
         model: The network. It returns one tensor of logits, shape (n, classes) or (n,
-            classes, ...).
+            classes, ...); not probabilities or log-probabilities.
         mode: "last_layer", "distributed" or "periodic".
         factor: Cooling factor κ; 1 corrects fully, 0 not at all.
         max_temperature: The temperature, at least 0, above which "periodic"
@@ -138,7 +141,7 @@ class Cooling:
         if mode != "periodic":
             _check_unused("max_temperature", max_temperature, mode)
             _check_unused("reset_temperature", reset_temperature, mode)
-        check_no_softmax_at_end(model, "model")
+        check_no_softmax_at_end(model, "model", log=True)
         self.model = model
         self.mode = mode
         self.factor = float(factor)
@@ -149,7 +152,7 @@ class Cooling:
         if mode != "last_layer":
             self.redistribution = plan_redistribution(model)
         self.last_fit: TemperatureFit | None = None
-        # Whether enough logits have been checked for sigmoids.
+        # Whether an output outside [0, 1] has shown that no sigmoid is at the end.
         self._is_judged = False
         hold(model)
         if self.redistribution is not None:
@@ -187,8 +190,9 @@ class Cooling:
             The factor by which this call divided the network's logits.
 
         Raises:
-            ValueError: If an argument is malformed, or no float can hold the new
-                temperature. The network is then unchanged.
+            ValueError: If an argument is malformed, the network returns probabilities
+                or log-probabilities, or no float can hold the new temperature. The
+                network is then unchanged.
         """
         check_policy(optimizer, policy)
         present = self.temperature
@@ -198,11 +202,8 @@ class Cooling:
         check_labels(classes, rows, masked=True)
         check_not_shifted(classes, rows)
         # Check the logits in front of the buffer, where a softmax layer returns rows
-        # that sum to one. Look for sigmoids only in the first call: later, Cooling may
-        # have moved all logits of a network that ends in a ReLU into [0, 1].
-        undivided = rows * present if present != 1 else rows
-        check_not_probs(undivided, remedy=NO_SOFTMAX, sigmoids=not self._is_judged)
-        self._is_judged = self._is_judged or len(rows) >= FEW_ROWS
+        # that sum to one.
+        self._check_not_probs(rows * present if present != 1 else rows)
         fit = search_temperature(rows, classes, criterion="nll")
         if bool((classes == classes[0]).all()):
             # All labels belong to one class. `check_two_classes` would raise an error,
@@ -224,6 +225,30 @@ class Cooling:
         set_last_layer_temperature(self.model, in_last_layer)
         self.last_fit = fit
         return in_last_layer / present * excess
+
+    def _check_not_probs(self, undivided: Tensor) -> None:
+        """Refuse a network that returns probabilities or their logarithms.
+
+        Args:
+            undivided: The logits in front of the buffer, shape (n, classes).
+        """
+        of_sigmoid = ends_in_sigmoid(self.model)
+        if of_sigmoid:
+            raise ArgumentError(
+                "model must return logits, but ends in a sigmoid", NO_SIGMOID
+            )
+        # Look at every call until an output lies outside [0, 1], because the outputs of
+        # an untrained sigmoid are all near 0.5. Then stop for good: Cooling may move
+        # all logits of a network that ends in a ReLU into [0, 1].
+        inside = lie_in_unit_interval(undivided)
+        self._is_judged = self._is_judged or not inside
+        check_not_probs(
+            undivided,
+            remedy=NO_SOFTMAX,
+            sigmoids=of_sigmoid is None and not self._is_judged,
+            of_network=True,
+        )
+        check_not_log_probs(undivided)
 
     def _whole(self, present: float, correction: float) -> float:
         """The new temperature for the logits in front of the buffer."""

@@ -21,6 +21,7 @@ from softmax_temperature.metrics.checks import (
 from softmax_temperature.metrics.probability_check import (
     FEW_ROWS,
     NO_SOFTMAX,
+    check_not_of_sigmoid,
     check_not_probs,
     with_earlier,
 )
@@ -78,13 +79,14 @@ class SampleLoss(Loss):
     Raises:
         ValueError: If a shape or a value is wrong. Values are checked only on the CPU,
             and only the first batches are checked for probabilities that were passed as
-            logits.
+            logits. The output of a sigmoid is refused wherever the graph of the
+            gradient shows it.
     """
 
     arguments: ClassVar[tuple[str, ...]] = ()
     """Attributes that `repr` shows before those that all losses have."""
     sigmoids: ClassVar[bool] = True
-    """Whether to refuse logits that look like sigmoid outputs."""
+    """Whether to refuse logits without a graph that look like sigmoid outputs."""
     weight: Tensor | None
     # The rows of the first small batches, and whether enough rows have been checked for
     # probabilities.
@@ -196,10 +198,16 @@ class SampleLoss(Loss):
     def check_rows(self, logits: Tensor, labels: Tensor) -> None:
         """Refuse a batch (n, classes) that the loss cannot use; see `check_batch`."""
         check_batch(logits, labels, probs=False)
+        known = check_not_of_sigmoid(logits)
         if self._is_judged or not may_be_read(logits):
             return
         rows = with_earlier(logits, self._first_rows)
-        check_not_probs(rows, remedy=NO_SOFTMAX, sigmoids=self.sigmoids)
+        check_not_probs(
+            rows,
+            remedy=NO_SOFTMAX,
+            sigmoids=self.sigmoids and not known,
+            of_network=True,
+        )
         self._is_judged = len(rows) >= FEW_ROWS
         self._first_rows = None if self._is_judged else rows
 
@@ -289,13 +297,21 @@ def check_batch(
         logits: Shape (n, classes).
         labels: Shape (n,) or (n, classes).
         probs: Whether to refuse logits that look like probabilities.
-        sigmoids: Whether to refuse logits that look like sigmoid outputs, too.
+        sigmoids: Whether to refuse logits without a graph that look like sigmoid
+            outputs, too.
     """
     check_logits(logits, values=False)
     readable = may_be_read(logits)
     masked = _masked_classes(logits) if readable else None
-    if readable and probs:
-        check_not_probs(logits, remedy=NO_SOFTMAX, sigmoids=sigmoids)
+    if probs:
+        known = check_not_of_sigmoid(logits)
+        if readable:
+            check_not_probs(
+                logits,
+                remedy=NO_SOFTMAX,
+                sigmoids=sigmoids and not known,
+                of_network=True,
+            )
     if is_soft(logits, labels):
         if readable:
             _check_soft_labels(labels, masked)

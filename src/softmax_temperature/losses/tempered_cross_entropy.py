@@ -15,7 +15,6 @@ from softmax_temperature.losses.cross_entropy import (
 )
 from softmax_temperature.losses.probabilities import log_prob_and_complement
 from softmax_temperature.metrics.checks import check_positive
-from softmax_temperature.metrics.probability_check import check_not_of_sigmoid
 
 
 def tempered_logits(logits: Tensor, inverse_temperature: float) -> Tensor:
@@ -46,7 +45,6 @@ def rescaled_cross_entropy(
     # Do not refuse logits that look like sigmoid outputs: section 3.1 defines the loss
     # for cosines, which may all be in [0, 1].
     check_batch(logits, labels, sigmoids=False)
-    check_not_of_sigmoid(logits)
     scaled = tempered_logits(widened(logits), inverse_temperature)
     if is_soft(logits, labels):
         losses = soft_cross_entropy_terms(scaled, labels.to(scaled)).sum(dim=1)
@@ -77,14 +75,6 @@ class TemperedCrossEntropyLoss(CrossEntropyLoss):
         super().__init__(weight, ignore_index=ignore_index, reduction=reduction)
         check_positive(inverse_temperature, "inverse_temperature")
         self.inverse_temperature = inverse_temperature
-
-    def forward(
-        self, logits: Tensor, labels: Tensor, epoch: float | None = None
-    ) -> Tensor:
-        """The reduced loss of a batch, in the dtype of the logits."""
-        if isinstance(logits, Tensor):
-            check_not_of_sigmoid(logits)
-        return super().forward(logits, labels, epoch)
 
     def tempered(self, logits: Tensor) -> Tensor:
         """The logits whose softmax the loss evaluates."""

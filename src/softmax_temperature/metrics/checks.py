@@ -11,6 +11,13 @@ from torch import Tensor
 # Another numbering of the labels is better if it wins more predictions than it loses,
 # by this many standard deviations.
 CLEAR_DIFFERENCE = 4
+# Labels count from 1 only if this reading is right for so many of the rows, for so many
+# times as many as the labels as they are, and in more than this share of the classes
+# that have enough rows.
+SHIFTED_ACCURACY = 0.5
+SHIFTED_RATIO = 2
+SHIFTED_CLASSES = 0.8
+ENOUGH_ROWS = 5
 # The sum of a softmax row in float32 differs from one by far less than this; the sum of
 # a row that a user has rounded differs by more.
 PROBABILITY_TOLERANCE = 1e-5
@@ -156,11 +163,16 @@ def check_labels(
 
 
 def check_not_shifted(labels: Tensor, scores: Tensor, name: str = "labels") -> None:
-    """Refuse labels that fit the predictions clearly better if they count from 1.
+    """Refuse labels that evidently count from 1.
 
-    Labels are judged only if there are more than two classes and no label is 0. A label
-    equal to the number of classes need not be considered, because `check_labels`
-    refuses it.
+    Labels are judged only if there are more than two classes and the smallest label is
+    1. A label equal to the number of classes need not be considered, because
+    `check_labels` refuses it.
+
+    Labels from 1 may also be right: class 0, such as the background, may be left out,
+    and a poor model may still predict it often. Labels are therefore refused only if
+    the number below the label is the prediction of at least half of the rows, and in
+    almost every class the most frequent prediction, twice as frequent as the label.
 
     Args:
         labels: Shape (n,), in [0, classes).
@@ -168,7 +180,7 @@ def check_not_shifted(labels: Tensor, scores: Tensor, name: str = "labels") -> N
         name: Name of the labels in messages.
     """
     numbers = labels.long()
-    if scores.shape[1] == 2 or not bool((numbers >= 1).all()):
+    if scores.shape[1] == 2 or int(numbers.min()) != 1:
         return
     predicted = scores.detach().argmax(dim=1)
     agrees = predicted == numbers - 1
@@ -176,13 +188,47 @@ def check_not_shifted(labels: Tensor, scores: Tensor, name: str = "labels") -> N
         return  # A model that predicts only one class shows no numbering.
     shifted = int(agrees.sum())
     unshifted = int((predicted == numbers).sum())
-    if shifted - unshifted > CLEAR_DIFFERENCE * math.sqrt(shifted + unshifted):
+    if (
+        shifted >= SHIFTED_ACCURACY * len(numbers)
+        and shifted >= SHIFTED_RATIO * unshifted
+        and shifted - unshifted > CLEAR_DIFFERENCE * math.sqrt(shifted + unshifted)
+        and _share_of_shifted_classes(numbers, predicted, scores.shape[1])
+        > SHIFTED_CLASSES
+    ):
         raise ArgumentError(
             f"{name} from {int(numbers.min())} to {int(numbers.max())} agree with "
             f"{unshifted} of {len(numbers)} predictions, but with {shifted} if they "
             "count from 1",
             "Subtract 1: column c holds class c, from 0.",
         )
+
+
+def _share_of_shifted_classes(labels: Tensor, predicted: Tensor, classes: int) -> float:
+    """Share of the labels that are evidently predicted as the number below them.
+
+    This number is then the label's most frequent prediction, and `SHIFTED_RATIO` times
+    as frequent as the label itself. Labels of fewer than `ENOUGH_ROWS` rows do not
+    count, unless all are so rare.
+
+    Args:
+        labels: Shape (n,), at least 1.
+        predicted: Shape (n,).
+        classes: Number of classes.
+    """
+    # Count the pairs that occur, because a matrix of all pairs may be too large.
+    pairs, counts = (labels * classes + predicted).unique(return_counts=True)
+    of_pair = pairs // classes
+    guesses = pairs % classes
+
+    def greatest(values: Tensor) -> Tensor:
+        return values.new_zeros(classes).scatter_reduce(0, of_pair, values, "amax")
+
+    rows = torch.bincount(labels, minlength=classes)
+    judged = rows >= min(ENOUGH_ROWS, int(rows.max()))
+    shifted = greatest(counts * (guesses == of_pair - 1))
+    unshifted = greatest(counts * (guesses == of_pair))
+    wins = (shifted == greatest(counts)) & (shifted >= SHIFTED_RATIO * unshifted)
+    return (wins & judged).sum().item() / judged.sum().item()
 
 
 def check_not_wrapped(

@@ -5,6 +5,8 @@ that look like probabilities, so that a few odd rows do not hide the rest. It re
 table only for a pattern that logits do not show by chance.
 """
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 
@@ -38,6 +40,24 @@ FEWEST_DISTINCT_MAXIMA = 5
 # untrained network span less.
 SIGMOID_SHARE = 0.95
 SIGMOID_RANGE = 0.3
+# What a network returns may lie in [0, 1] without being sigmoids, for instance after a
+# ReLU and an average. Where the graph of the gradient does not show the last function,
+# it is judged to be a sigmoid only if all outputs lie in [0, 1] and come this close to
+# both ends.
+SATURATION = 0.02
+# Functions that return probabilities, and functions after which they still are; the
+# names are those of torch's nodes in the graph of the gradient, without their number.
+SIGMOID_NODES = {"SigmoidBackward", "HardsigmoidBackward"}
+VIEW_NODES = {
+    *("AliasBackward", "AsStridedBackward", "ClampBackward", "ClampMaxBackward"),
+    *("ClampMinBackward", "CloneBackward", "ExpandBackward", "FlipBackward"),
+    *("GatherBackward", "IndexBackward", "IndexSelectBackward", "PermuteBackward"),
+    *("RepeatBackward", "ReshapeAliasBackward", "SelectBackward", "SliceBackward"),
+    *("SplitBackward", "SplitWithSizesBackward", "SqueezeBackward", "TBackward"),
+    *("ToCopyBackward", "TransposeBackward", "UnbindBackward", "UnsafeViewBackward"),
+    *("UnsqueezeBackward", "ViewBackward"),
+}
+JOINING_NODES = {"CatBackward", "StackBackward"}
 # Numbers of decimals to which users round probabilities.
 DECIMALS = (1, 2, 3)
 # The largest float32 error that still counts as rounded, in units of the last decimal
@@ -51,6 +71,11 @@ LOWEST = -PROBABILITY_TOLERANCE
 
 LOGITS_INSTEAD = "Give logits from before the softmax, or the logarithms (torch.log)."
 NO_SOFTMAX = "Take the softmax off the end of the network."
+NO_SIGMOID = "Take the sigmoid off the end of the network."
+NO_LOG_SOFTMAX = (
+    "Return the logits from before the log_softmax, and train with cross_entropy "
+    "instead of nll_loss."
+)
 SHIFT = "If they are logits, subtract 1 from all of them, which changes nothing else."
 
 
@@ -60,6 +85,7 @@ def check_not_probs(
     name: str = "logits",
     remedy: str = LOGITS_INSTEAD,
     sigmoids: bool = True,
+    of_network: bool = False,
 ) -> None:
     """Refuse logits (n, classes) or (n, 1) that look like probabilities.
 
@@ -69,6 +95,8 @@ def check_not_probs(
         remedy: What to do if the logits are probabilities.
         sigmoids: Whether to refuse sigmoids as well as probabilities and percentages;
             cosines that are at least zero look like sigmoids.
+        of_network: Whether a network has just returned the logits. Sigmoids must then
+            be saturated, because other networks return small positive numbers, too.
     """
     if len(logits) < 2:
         return
@@ -97,10 +125,10 @@ def check_not_probs(
             f"rows are at least 0 and sum to {total:.6g}, as votes do",
             f"Divide by {total:.6g}. {remedy}",
         )
-    inside = (low >= LOWEST) & (high <= 1 + PROBABILITY_TOLERANCE)
-    share = inside.double().mean().item()
-    enough = share >= SIGMOID_SHARE and len(rows) >= FEW_ROWS
-    if sigmoids and enough and _spread(rows[inside]):
+    inside = _in_unit_interval(low, high)
+    are_sigmoids = _are_saturated if of_network else _are_spread
+    if sigmoids and are_sigmoids(rows, inside):
+        share = inside.double().mean().item()
         raise ArgumentError(
             f"{name} are probabilities: {100 * share:.0f} % of the rows lie in [0, 1], "
             "as a sigmoid's do",
@@ -128,28 +156,100 @@ def with_earlier(rows: Tensor, earlier: Tensor | None) -> Tensor:
     return torch.cat([earlier.to(few.dtype), few])
 
 
-def check_no_softmax_at_end(network: nn.Module, name: str) -> None:
-    """Refuse a network whose last module turns logits into probabilities."""
+def check_no_softmax_at_end(
+    network: nn.Module, name: str, *, log: bool = False
+) -> None:
+    """Refuse a network whose last module turns logits into probabilities.
+
+    Args:
+        network: The network.
+        name: Name of the argument in messages.
+        log: Whether to refuse a network whose last module returns log-probabilities.
+    """
     last = network
     while isinstance(last, nn.Sequential) and len(last):
         last = last[-1]
     if isinstance(last, nn.Softmax | nn.Softmax2d | nn.Softmin | nn.Sigmoid):
         raise ArgumentError(
-            f"{name} must return logits, but ends in {type(last).__name__}", NO_SOFTMAX
+            f"{name} must return logits, but ends in {type(last).__name__}",
+            NO_SIGMOID if isinstance(last, nn.Sigmoid) else NO_SOFTMAX,
+        )
+    if log and isinstance(last, nn.LogSoftmax):
+        raise ArgumentError(
+            f"{name} must return logits, but ends in {type(last).__name__}",
+            NO_LOG_SOFTMAX,
         )
 
 
-def check_not_of_sigmoid(logits: Tensor) -> None:
-    """Refuse logits that the graph of their gradient shows to come from a sigmoid.
+def is_of_sigmoid(logits: Tensor) -> bool | None:
+    """Whether the graph of the gradient shows that a sigmoid returned `logits`.
 
-    It is for functions that accept cosines, whose values may be those of sigmoids.
+    Views, copies and bounds after the sigmoid change nothing. The answer is None if
+    there is no graph, or if the graph ends in a function that may hide others, such as
+    compiled code.
     """
     if torch.compiler.is_compiling():
-        return
-    if type(logits.grad_fn).__name__.startswith("SigmoidBackward"):
+        return None
+    return _is_sigmoid_node(logits.grad_fn)
+
+
+def _is_sigmoid_node(node: Any) -> bool | None:
+    """Answer `is_of_sigmoid` for a node of the graph."""
+    while node is not None:
+        kind = type(node).__name__
+        name = kind.rstrip("0123456789")
+        if name in SIGMOID_NODES:
+            return True
+        if name in JOINING_NODES:
+            parts = [_is_sigmoid_node(part) for part, _ in node.next_functions]
+            return None if None in parts else all(parts)
+        if name not in VIEW_NODES:
+            # Torch numbers the nodes of its own functions. Leaves, custom functions and
+            # compiled code have no number.
+            return None if name == kind else False
+        node = node.next_functions[0][0]
+    return None
+
+
+def check_not_of_sigmoid(logits: Tensor, name: str = "logits") -> bool:
+    """Refuse logits that the graph of their gradient shows to come from a sigmoid.
+
+    Returns:
+        Whether the graph shows that no sigmoid returned them.
+    """
+    of_sigmoid = is_of_sigmoid(logits)
+    if of_sigmoid:
         raise ArgumentError(
-            "logits are probabilities: they are the output of a sigmoid", NO_SOFTMAX
+            f"{name} are probabilities: they are the output of a sigmoid", NO_SIGMOID
         )
+    return of_sigmoid is False
+
+
+def check_not_log_probs(logits: Tensor) -> None:
+    """Refuse logits (n, classes) whose exponentials sum to one in every row.
+
+    It is for functions that change logits in a way that loses this property. Rows of
+    few distinct maxima pass: a new last layer may return the logarithms of the classes'
+    frequencies.
+    """
+    rows = logits.detach()
+    tolerance = max(SUM_TOLERANCE_OF_FEW, 2 * torch.finfo(rows.dtype).eps)
+    high = rows.amax(dim=1)
+    if len(rows) < FEW_ROWS or bool((high > tolerance).any()):
+        return
+    misses = (_sums(rows.exp()) - 1).abs()
+    are_one = bool((misses <= tolerance).all())
+    if are_one and len(high.unique()) >= FEWEST_DISTINCT_MAXIMA:
+        raise ArgumentError(
+            "logits are log-probabilities: the exponentials of every row sum to 1",
+            NO_LOG_SOFTMAX,
+        )
+
+
+def lie_in_unit_interval(logits: Tensor) -> bool:
+    """Whether all logits lie in [0, 1], up to rounding, as the outputs of sigmoids."""
+    low, high = torch.aminmax(logits.detach())
+    return bool(_in_unit_interval(low, high))
 
 
 def sum_tolerance(probs: Tensor, rows: int) -> float:
@@ -233,13 +333,47 @@ def _share_with_constant_sum(
     return int(constant.sum()) / int(judged.sum())
 
 
+def _in_unit_interval(low: Tensor, high: Tensor) -> Tensor:
+    """Whether [low, high] lies in [0, 1], up to rounding."""
+    return (low >= LOWEST) & (high <= 1 + PROBABILITY_TOLERANCE)
+
+
 def _sums(rows: Tensor) -> Tensor:
     return rows.sum(dim=1, dtype=torch.float64)
 
 
-def _spread(candidates: Tensor) -> bool:
-    """Whether `candidates` span `SIGMOID_RANGE` around 0.5 and are not all 0 or 1."""
+def _are_spread(rows: Tensor, inside: Tensor) -> bool:
+    """Whether `SIGMOID_SHARE` of the rows lie in [0, 1] and spread as sigmoids do.
+
+    Their numbers then span `SIGMOID_RANGE` around 0.5 and are not all 0 or 1.
+
+    Args:
+        rows: All rows, shape (n, classes).
+        inside: Mask of the rows in [0, 1], shape (n,).
+    """
+    share = inside.double().mean().item()
+    if len(rows) < FEW_ROWS or share < SIGMOID_SHARE:
+        return False
+    candidates = rows[inside]
     low, high = (bound.item() for bound in torch.aminmax(candidates))
     if bool(((candidates == 0) | (candidates == 1)).all()):
         return False
     return low < 0.5 < high and high - low >= SIGMOID_RANGE
+
+
+def _are_saturated(rows: Tensor, inside: Tensor) -> bool:
+    """Whether all rows lie in [0, 1] and come near both ends as sigmoids do.
+
+    A sigmoid in float32 returns 0 only for logits below -100, so exact zeros show a
+    ReLU, unless the numbers are rounded.
+
+    Args:
+        rows: All rows, shape (n, classes).
+        inside: Mask of the rows in [0, 1], shape (n,).
+    """
+    if not bool(inside.all()) or not _are_spread(rows, inside):
+        return False
+    low, high = (bound.item() for bound in torch.aminmax(rows))
+    if low > SATURATION or high < 1 - SATURATION:
+        return False
+    return bool((rows != 0).all()) or rounded_decimals(rows) is not None

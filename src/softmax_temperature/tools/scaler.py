@@ -32,6 +32,7 @@ from softmax_temperature.metrics.probability_check import (
     FEW_ROWS,
     NO_SOFTMAX,
     check_no_softmax_at_end,
+    check_not_of_sigmoid,
     check_not_probs,
     with_earlier,
 )
@@ -176,7 +177,9 @@ class TemperatureScaler(
     def wrap(self, network: nn.Module) -> "TemperatureScaled":
         """Create a network that divides the logits of `network` by the temperature.
 
-        The temperature is part of the new network's `state_dict`.
+        The temperature is part of the new network's `state_dict`. If `network` returns
+        log-probabilities, take `log_softmax` of what the new network returns, because
+        the divided log-probabilities are not normalised.
 
         Raises:
             TypeError: If `network` is not a torch module.
@@ -517,7 +520,15 @@ class TemperatureScaled(nn.Module):
         # GPU.
         if not self._is_judged:
             self._check_temperature()
+            name = "the network's logits"
+            known = check_not_of_sigmoid(logits, name)
             rows = with_earlier(self._rows(logits), self._first_rows)
-            check_not_probs(rows, name="the network's logits", remedy=NO_SOFTMAX)
+            check_not_probs(
+                rows,
+                name=name,
+                remedy=NO_SOFTMAX,
+                sigmoids=not known,
+                of_network=True,
+            )
             self._is_judged = len(rows) >= FEW_ROWS
             self._first_rows = None if self._is_judged else rows
