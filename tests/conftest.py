@@ -1,4 +1,4 @@
-"""Settings for all tests: one thread, no model hub, and skips that say what is absent."""
+"""Settings for all tests: one thread, no model hub, skips that say what is absent."""
 
 import atexit
 import gc

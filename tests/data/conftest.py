@@ -1,4 +1,4 @@
-"""Small data sets in three of the formats that users may have: npz, folders and jsonl."""
+"""Small data sets in three formats that users may have: npz, folders and jsonl."""
 
 import json
 from collections.abc import Callable
