@@ -21,6 +21,7 @@ from softmax_temperature.metrics.checks import (
     check_positive,
     is_number_between,
 )
+from softmax_temperature.metrics.label_column import check_no_label_column
 from softmax_temperature.metrics.probability_check import check_not_probs
 
 # Bracket in which both criteria search for a root, for logits of ordinary scale. For
@@ -110,6 +111,7 @@ def fit_temperature(
     """
     check_logits(logits, masked=True)
     check_labels(labels, logits, masked=True)
+    check_no_label_column(logits, labels)
     check_not_shifted(labels, logits)
     check_not_probs(logits)
     check_two_classes(labels)
@@ -165,6 +167,7 @@ def temperature_interval(
     """
     check_logits(logits, masked=True)
     check_labels(labels, logits, masked=True)
+    check_no_label_column(logits, labels)
     check_not_shifted(labels, logits)
     check_not_probs(logits)
     return sandwich_interval(logits, labels, temperature, level=level)

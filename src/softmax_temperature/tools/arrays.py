@@ -21,6 +21,7 @@ from softmax_temperature.metrics.checks import (
     check_not_shifted,
     check_not_wrapped,
 )
+from softmax_temperature.metrics.label_column import check_no_label_column
 from softmax_temperature.metrics.probability_check import (
     FEW_ROWS,
     SUM_TOLERANCE,
@@ -30,8 +31,12 @@ from softmax_temperature.metrics.probability_check import (
 )
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.tools.columns import (
+    EQUALS_LABELS,
     column_types,
     foreign_columns,
+    has_fractions,
+    is_nested,
+    plain_labels,
     text_columns,
 )
 from softmax_temperature.tools.files import TABLE_ENDINGS, counts, read_content
@@ -40,7 +45,9 @@ from softmax_temperature.tools.tables import (
     MOST_NAMED,
     NUMBERED,
     arrays_of,
+    explained,
     listed,
+    numbered_columns,
     numbered_key,
 )
 
@@ -54,6 +61,10 @@ LARGEST_LABEL = 2**53
 # The largest share of labels whose probability may have underflowed to 0. A larger
 # share changes the fitted temperature by more than a percent.
 MOST_ZEROS = 1e-3
+# What to do with a column of which each entry is a list, as in some parquet files.
+NESTED_REMEDY = 'Stack the lists of its rows, as np.stack(df["logits"]) does.'
+# What to do with numbers that are infinite in half precision.
+OVERFLOWED = "Compute and save the scores in float32; float16 overflows above 65504."
 # Two tables count as the same samples if they share more than this fraction of the rows
 # of the smaller one.
 SHARED = 0.5
@@ -170,8 +181,14 @@ def _read_pair(
             path, matrix, required=required, optional=optional, columns=columns
         )
     own = ("labels", *OTHER_NAMES["labels"])
+    given = read_arrays(labels, matrix, required=("labels",))
     arrays = read_arrays(
-        path, matrix, required=(matrix,), optional=(*optional, *own), columns=columns
+        path,
+        matrix,
+        required=(matrix,),
+        optional=(*optional, *own),
+        columns=columns,
+        given_labels=given["labels"],
     )
     for name in own:
         if name in arrays:
@@ -180,7 +197,7 @@ def _read_pair(
                 where=str(path),
                 remedy=f"Omit --labels, or save only the {matrix} in this file.",
             )
-    return arrays | read_arrays(labels, matrix, required=("labels",))
+    return arrays | given
 
 
 def read_arrays(
@@ -190,12 +207,14 @@ def read_arrays(
     required: Sequence[str],
     optional: Sequence[str] = (),
     columns: Sequence[str] = (),
+    given_labels: NDArray[Any] | None = None,
 ) -> Arrays:
     """Read the arrays in the file `path`, by name.
 
-    The module `tables` selects the columns of a table. If a file holds one array
-    without a name, this array is the required one if only one is required, and
-    otherwise the matrix.
+    The module `tables` selects the columns of a table; it needs `given_labels`, the
+    labels, if they are in a file of their own. If a file holds one array without a
+    name, this array is the required one if only one is required, and otherwise the
+    matrix.
     """
     content = read_content(path)
     if path.suffix.lower() in TABLE_ENDINGS:
@@ -204,7 +223,12 @@ def read_arrays(
                 "has no rows", where=str(path), remedy="Give a file with rows."
             )
         content = arrays_of(
-            content, matrix, where=str(path), required=required, columns=columns
+            content,
+            matrix,
+            where=str(path),
+            required=required,
+            columns=columns,
+            given_labels=given_labels,
         )
     elif columns and matrix in required:
         raise InputError(
@@ -410,12 +434,24 @@ def check_frame(values: Any, labels: Any, name: str, *, classes: bool = True) ->
             raise ArgumentError(
                 f"{name} has two columns {column!r}", "Give each column its own name."
             )
-    foreign = _foreign_columns(values, columns, classes=classes)
+    foreign = _foreign_columns(values, columns, labels, classes=classes)
     if foreign:
+        remedy = "Drop these columns."
+        if set(foreign.values()) != {EQUALS_LABELS}:
+            remedy += (
+                " If they are scores, give a matrix without names, such as "
+                "frame.to_numpy()."
+            )
         raise ArgumentError(
-            f"{name} has columns that are not scores: {listed(foreign)}",
-            "Drop these columns. If they are scores, give a matrix without names, such "
-            "as frame.to_numpy().",
+            f"{name} has columns that are not scores: {explained(foreign)}", remedy
+        )
+    beside = _beside_numbered(columns)
+    if beside:
+        raise ArgumentError(
+            f"{name} has numbered columns and others: {listed(beside)}",
+            "If all are classes, give a matrix without names, with the classes in "
+            "their order, such as frame.to_numpy() or frame[[...]].to_numpy(). If not, "
+            "drop the others.",
         )
     _check_numerical_order(columns, name)
     both = _is_of_pandas(values) and _is_of_pandas(labels)
@@ -426,27 +462,56 @@ def check_frame(values: Any, labels: Any, name: str, *, classes: bool = True) ->
         )
 
 
-def _foreign_columns(frame: Any, columns: Sequence[str], *, classes: bool) -> list[str]:
-    """The columns of a data frame that are not scores, in their order."""
+def _foreign_columns(
+    frame: Any, columns: Sequence[str], labels: Any, *, classes: bool
+) -> dict[str, str]:
+    """The columns of a data frame that are not scores, each with the reason."""
     types = column_types(frame)
-    foreign = set(text_columns(columns, types))
+    foreign = dict.fromkeys(text_columns(columns, types), "")
+    everything = as_numpy(frame)
+    _refuse_nested(everything, columns)
     if len(foreign) == len(columns):
-        return []  # A later check says that the whole matrix is not numeric.
+        return {}  # A later check says that the whole matrix is not numeric.
     kept = [place for place, each in enumerate(columns) if each not in foreign]
-    matrix = as_numpy(frame)[:, kept]
+    matrix = everything[:, kept]
     if matrix.dtype.kind == "O":
         try:
             matrix = matrix.astype(np.float64)
         except (TypeError, ValueError):
-            return [each for each in columns if each in foreign]
+            return foreign
     rest = [columns[place] for place in kept]
-    kinds = [types[place] for place in kept]
-    foreign.update(foreign_columns(rest, kinds, matrix, classes=classes))
-    # If all names are single letters, a name for labels, such as "y", may be a class.
-    if len(columns) < 2 or any(len(column) > 1 for column in columns):
-        foreign.update(column for column in rest if column.lower() in LABEL_NAMES)
-    foreign.update(_beside_numbered([each for each in rest if each not in foreign]))
-    return [column for column in columns if column in foreign]
+    foreign |= foreign_columns(
+        rest,
+        matrix,
+        classes=classes,
+        numbered=numbered_columns(rest),
+        labels=plain_labels(as_numpy(labels)),
+    )
+    for column, values in zip(rest, matrix.T, strict=True):
+        if _is_label_name(column, columns) and not has_fractions(values):
+            foreign.setdefault(column, "")
+    return {column: foreign[column] for column in columns if column in foreign}
+
+
+def _is_label_name(column: str, columns: Sequence[str]) -> bool:
+    """Whether a column's name is one for labels.
+
+    If all names are single letters, a name for labels, such as "y", may be a class.
+    """
+    letters = len(columns) > 1 and all(len(each) == 1 for each in columns)
+    return not letters and column.lower() in LABEL_NAMES
+
+
+def _refuse_nested(frame: NDArray[Any], columns: Sequence[str]) -> None:
+    """Refuse a data frame with a column of lists."""
+    if frame.dtype.kind != "O":
+        return
+    for place, column in enumerate(columns):
+        if is_nested(frame[:, place]):
+            raise ArgumentError(
+                f"column {column!r} holds a list in each row",
+                f"Stack the lists: np.stack(frame[{column!r}]).",
+            )
 
 
 def _beside_numbered(columns: Sequence[str]) -> list[str]:
@@ -702,6 +767,7 @@ def checked_logits(
     _refuse_swapped(values, classes, f"{name}{kind}")
     _refuse_flattened(values, classes, f"{name}{kind}")
     values = _score_table(values, f"{name}{kind}")
+    refuse_label_column(values, classes, f"{name}{kind}")
     if kind == "probs":
         _refuse_decisions(values, f"{name}probs")
         single = values.shape[1] == 1
@@ -730,6 +796,15 @@ def checked_logits(
         # Change the table in place, because a language model's table is large.
         np.log(np.clip(values, least, None, out=values), out=values)
     return table, numbers
+
+
+def refuse_label_column(values: NDArray[Any], labels: NDArray[Any], name: str) -> None:
+    """Refuse scores (n, classes) of which a column equals the labels in every row."""
+    plain = plain_labels(labels)
+    if plain is None or values.ndim != 2 or values.shape[1] < 2:
+        return
+    table = torch.from_numpy(np.require(values, requirements="W"))
+    check_no_label_column(table, torch.from_numpy(plain), name)
 
 
 def check_exact_labels(labels: Any, name: str = "labels") -> None:
@@ -851,6 +926,13 @@ def _refuse_void_labels(
             f"{name} must be in [0, 2), got -1 and 1",
             "Replace -1 by 0: (labels + 1) // 2.",
         )
+    if outside == [classes] and bool((labels == 0).any()):
+        raise ArgumentError(
+            f"{name} must be in [0, {classes}), got {classes}",
+            f"Number the classes from 0 to {classes - 1}; each is a column of the "
+            f"scores. If {classes} marks rows without a class, such as a background, "
+            f"pass ignore_index={classes} (--ignore-index {classes}).",
+        )
     if len(outside) == 1 and not 0 <= outside[0] <= classes:
         remedy = (
             "Leave rows without a class out, as ignore_index="
@@ -873,6 +955,8 @@ def _score_table(values: NDArray[Any], name: str) -> NDArray[Any]:
         remedy = "Give one row per sample and one column per class."
         if values.dtype.kind not in "fiu":
             remedy = "Give rows of real numbers, such as array.astype(float)."
+        if is_nested(values):
+            remedy = NESTED_REMEDY
         raise ArgumentError(
             f"{name} must be numbers of shape (n, classes), "
             f"got {values.dtype} {values.shape}",
@@ -891,10 +975,11 @@ def _score_table(values: NDArray[Any], name: str) -> NDArray[Any]:
     if len(wrong):
         row = wrong[0]
         column = np.flatnonzero(np.isnan(table[row]) | np.isposinf(table[row]))[0]
+        overflowed = values.dtype == np.float16 and np.isposinf(table[row, column])
         raise ArgumentError(
             f"{name} must be finite, got {table[row, column]} in row {row}, "
             f"class {column}",
-            "Remove such rows.",
+            OVERFLOWED if overflowed else "Remove such rows.",
         )
     return table
 

@@ -4,13 +4,15 @@ A score is the logit or probability of a class, or a dimension of an embedding.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
-from softmax_temperature.metrics.probability_check import FEW_ROWS
+from softmax_temperature.metrics.label_column import label_columns
+from softmax_temperature.metrics.probability_check import FEW_ROWS, SUM_TOLERANCE
 
 # Names of columns whose whole numbers identify the rows, divide them into parts or
 # label them. A class may have such a name, too ("id" is the code of Indonesian), so a
@@ -35,51 +37,73 @@ SINGLE_SCORE = re.compile(
     r"scores?|logit|prob(?:s|a|ability)?|y_(?:score|prob|proba|pred|hat)|yhat"
     r"|pred(?:s|ictions?|icted)?"
 )
-INTEGER = re.compile(r"u?int\d+(?:\[pyarrow\])?")
 TEXT = re.compile(
     r"(?:object|str|large_str|utf8|large_utf8|bool|categ|enum|dictionary|date|time"
     r"|duration|null|list|struct|binary).*"
 )
 
+# Why a column is not a score. Values prove the first three, whatever the name.
+EQUALS_LABELS = "equals the labels in every row"
+LARGEST_SCORE = "equals the largest of the other scores in every row"
+LARGEST_PROB = "equals the largest probability of the others in every row"
+WHOLE = "whole numbers beside fractions"
+COUNTS = "counts the rows"
+BY_NAME = ""
+PROVEN = (EQUALS_LABELS, LARGEST_SCORE, LARGEST_PROB)
+
+# A column counts as the largest score if it differs from it by less than this part of
+# the mean range of a row. Numbers that are written with 4 digits differ by less.
+SCORE_TOLERANCE = 1e-3
+# The largest difference of a confidence that is computed from logits of 4 digits.
+PROB_TOLERANCE = 2e-3
+# A column that varies by less than this many tolerances shows no summary.
+LEAST_RANGE = 5
+
 
 def foreign_columns(
     names: Sequence[str],
-    types: Sequence[Any],
     values: NDArray[Any],
     *,
     classes: bool = True,
-) -> list[str]:
-    """Names of the columns that are not scores.
+    numbered: Collection[str] = (),
+    labels: NDArray[Any] | None = None,
+) -> dict[str, str]:
+    """The columns that are not scores, each with the reason.
 
-    Such a column is recognised by its name, by an integer type if other columns hold
-    fractions, or by values that count the rows.
+    The reason is empty for a column that is recognised by its name. The others are
+    recognised by values: those that equal the labels or the largest score of each row,
+    whole numbers from 0 beside columns with fractions, and counts of the rows.
 
     Args:
         names: The columns' names.
-        types: The columns' types, of pandas, polars or Arrow.
         values: The table's numbers, shape (n, columns).
         classes: Whether the columns belong to classes. If not, they are dimensions of
             an embedding, of which some may hold whole numbers and others fractions.
+        numbered: Names of columns that are classes by their numbers, so they may hold
+            whole numbers beside fractions.
+        labels: The labels, shape (n,), if they are known and numbers.
     """
-    integers = [INTEGER.fullmatch(str(kind).lower()) is not None for kind in types]
-    mixed = classes and len(values) >= FEW_ROWS and any(integers)
-    if mixed:
-        mixed = any(
-            _has_fractions(values[:, place])
-            for place, is_integer in enumerate(integers)
-            if not is_integer
-        )
-    foreign = []
+    values = np.asarray(values, np.float64)
+    reasons: dict[str, str] = {}
+    if labels is not None and len(names) > 1:
+        equal = label_columns(torch.from_numpy(values), torch.from_numpy(labels))
+        reasons |= {names[place]: EQUALS_LABELS for place in equal}
     for place, name in enumerate(names):
         column = values[:, place]
-        if (
-            _is_summary(name, alone=len(names) == 1)
-            or (_is_key(name) and not _has_fractions(column))
-            or _counts_rows(column)
-            or (mixed and integers[place] and not _is_reference(column))
-        ):
-            foreign.append(name)
-    return foreign
+        by_name = _is_summary(name, alone=len(names) == 1) or (
+            _is_key(name) and not has_fractions(column)
+        )
+        if name not in reasons and (by_name or _counts_rows(column)):
+            reasons[name] = BY_NAME if by_name else COUNTS
+    if classes and len(values) >= FEW_ROWS:
+        _add_summaries(reasons, names, values)
+        _add_whole(reasons, names, values, numbered)
+    return {name: reasons[name] for name in names if name in reasons}
+
+
+def has_known_name(name: str) -> bool:
+    """Whether a column's name says that it holds a key or sums up predictions."""
+    return _is_key(name) or _is_summary(name, alone=False)
 
 
 def text_columns(names: Sequence[str], types: Sequence[Any]) -> list[str]:
@@ -98,6 +122,33 @@ def column_types(frame: Any) -> list[Any]:
     """
     types = getattr(frame, "dtypes", None)
     return list(frame.schema.types if types is None else types)
+
+
+def plain_labels(labels: NDArray[Any]) -> NDArray[np.float64] | None:
+    """The user's labels as numbers, (n,); None if they are not one number per row.
+
+    Args:
+        labels: Numbers (n,) or (n, 1), or one-hot rows.
+    """
+    if labels.dtype.kind not in "iufb" or labels.ndim not in (1, 2):
+        return None
+    if labels.ndim == 2 and labels.shape[1] > 1:
+        if not np.isin(labels, (0, 1)).all():
+            return None
+        labels = labels.argmax(axis=1)
+    return labels.reshape(-1).astype(np.float64)
+
+
+def is_nested(values: Any) -> bool:
+    """Whether each entry of `values`, an array of objects, is itself a row."""
+    first = values.flat[0] if values.dtype.kind == "O" and values.size else None
+    return isinstance(first, list | tuple | np.ndarray | torch.Tensor)
+
+
+def has_fractions(column: NDArray[Any]) -> bool:
+    """Whether one of the finite numbers in `column` is not whole."""
+    finite = column[np.isfinite(column)]
+    return bool((finite != np.floor(finite)).any())
 
 
 def _joined(name: str) -> str:
@@ -121,20 +172,101 @@ def _is_key(name: str) -> bool:
     return bool(KEY.fullmatch(_joined(name)) or CAMEL_KEY.fullmatch(name))
 
 
-def _has_fractions(column: NDArray[Any]) -> bool:
-    finite = column[np.isfinite(column)]
-    return bool((finite != np.floor(finite)).any())
-
-
 def _counts_rows(column: NDArray[Any]) -> bool:
     """Whether a column of many rows counts up in steps of 1."""
-    return len(column) >= FEW_ROWS and bool((np.diff(column) == 1).all())
+    if len(column) < FEW_ROWS:
+        return False
+    # The difference of two masked scores, -inf, is NaN.
+    with np.errstate(invalid="ignore"):
+        return bool((np.diff(column) == 1).all())
 
 
-def _is_reference(column: NDArray[Any]) -> bool:
-    """Whether a column is constant and at most 0.
+def _add_whole(
+    reasons: dict[str, str],
+    names: Sequence[str],
+    values: NDArray[np.float64],
+    numbered: Collection[str],
+) -> None:
+    """Add columns of whole numbers from 0 that stand beside columns with fractions.
 
-    The logit of a reference class is 0 in every row, and that of a masked class is a
-    large negative number.
+    A constant column may be a class: the logit of a reference class is 0 in every row,
+    and that of a masked class is a large negative number. If the rows sum to one, all
+    columns are classes, and the whole numbers are probabilities.
     """
-    return bool(column[0] <= 0 and (column == column[0]).all())
+    places = [place for place, name in enumerate(names) if name not in reasons]
+    fractions = {place for place in places if has_fractions(values[:, place])}
+    whole = [
+        place
+        for place in places
+        if place not in fractions
+        and names[place] not in numbered
+        and bool((values[:, place] >= 0).all())
+        and bool((values[:, place] != values[0, place]).any())
+    ]
+    if not whole or not fractions:
+        return
+    with np.errstate(invalid="ignore"):
+        misses = np.abs(values[:, places].sum(axis=1) - 1)
+    if bool((misses < SUM_TOLERANCE).all()):
+        return
+    reasons |= {names[place]: WHOLE for place in whole}
+
+
+def _add_summaries(
+    reasons: dict[str, str], names: Sequence[str], values: NDArray[np.float64]
+) -> None:
+    """Add columns that equal the row's largest other score, or its probability."""
+    while True:
+        places = [place for place, name in enumerate(names) if name not in reasons]
+        found = _summary(values[:, places]) if len(places) > 2 else None
+        if found is None:
+            return
+        reasons[names[places[found[0]]]] = found[1]
+
+
+def _summary(values: NDArray[np.float64]) -> tuple[int, str] | None:
+    """The first column that sums up the others, with the reason; None if none does."""
+    if np.isnan(values).any() or np.isposinf(values).any():
+        return None  # A later check refuses these numbers.
+    finite = np.where(np.isfinite(values), values, np.nan)
+    if np.isnan(finite).all(axis=1).any():
+        return None
+    ranges = np.nanmax(finite, axis=1) - np.nanmin(finite, axis=1)
+    tolerance = SCORE_TOLERANCE * float(ranges.mean())
+    for column in range(values.shape[1]):
+        # Most columns differ in the first rows, so the others need not be read.
+        for rows in (values[:FEW_ROWS], values):
+            reason = _sums_up(rows, column, tolerance)
+            if not reason:
+                break
+        if reason and np.ptp(values[:, column]) > LEAST_RANGE * (
+            tolerance if reason == LARGEST_SCORE else PROB_TOLERANCE
+        ):
+            return column, reason
+    return None
+
+
+def _sums_up(values: NDArray[np.float64], column: int, tolerance: float) -> str:
+    """The reason if a column sums up the others; "" if it does not.
+
+    Args:
+        values: Shape (n, columns), at least three columns.
+        column: Number of the column.
+        tolerance: The largest difference from the largest other score.
+    """
+    own = values[:, column]
+    others = np.delete(values, column, axis=1)
+    largest = others.max(axis=1)
+    if not (np.isfinite(own).all() and np.isfinite(largest).all()):
+        return ""
+    if bool((np.abs(own - largest) <= tolerance).all()):
+        return LARGEST_SCORE
+    # The largest of several probabilities is never smaller than that of equal classes.
+    if (
+        own.min() < 1 / others.shape[1] - PROB_TOLERANCE
+        or own.max() > 1 + PROB_TOLERANCE
+    ):
+        return ""
+    confidence = 1 / np.exp(others - largest[:, None]).sum(axis=1)
+    agrees = bool((np.abs(own - confidence) <= PROB_TOLERANCE).all())
+    return LARGEST_PROB if agrees else ""

@@ -39,6 +39,8 @@ from softmax_temperature.metrics.probability_check import (
 from softmax_temperature.scaling import check_two_classes, search_temperature
 from softmax_temperature.tools.advice import CHECK_COLUMNS
 from softmax_temperature.tools.arrays import (
+    NESTED_REMEDY,
+    OVERFLOWED,
     are_reordered,
     as_numpy,
     check_dense,
@@ -46,7 +48,9 @@ from softmax_temperature.tools.arrays import (
     check_unmasked_entries,
     checked_logits,
     column_names,
+    refuse_label_column,
 )
+from softmax_temperature.tools.columns import is_nested
 from softmax_temperature.tools.label_maps import IGNORE_INDEX, labelled_rows
 from softmax_temperature.tools.tables import numbered_key
 
@@ -135,6 +139,9 @@ class TemperatureScaler(
         else:
             X, y = self._validated(X, y)  # noqa: N806
         logits, labels = labelled_rows(X, y, void)
+        # Labels may count from 1, or be -1 and 1, so compare them before they are
+        # numbered.
+        refuse_label_column(logits, labels, "X")
         # If there is a single column, it is the logit of class 1 of two classes.
         self.classes_ = np.arange(max(2, self.n_features_in_))
         if not as_columns and not _are_columns(labels, len(self.classes_)):
@@ -288,6 +295,11 @@ def _check_two_dimensions(values: Any) -> None:
 
     scikit-learn's own error prints the whole array.
     """
+    if getattr(values, "ndim", 2) < 2 and is_nested(np.asarray(values)):
+        raise ArgumentError(
+            f"X must have shape (n, classes), got {tuple(values.shape)} lists",
+            NESTED_REMEDY,
+        )
     if getattr(values, "ndim", 2) < 2:
         # scikit-learn's estimator checks look for "Reshape your data".
         raise ArgumentError(
@@ -342,9 +354,12 @@ def _check_values(logits: Any) -> None:
     column = int((table[(row, slice(None), *pixel)] == found).int().argmax())
     if math.isnan(found):
         column = int(table[(row, slice(None), *pixel)].isnan().int().argmax())
+    overflow = ""
+    if table.dtype == torch.float16 and not math.isnan(found):
+        overflow = f" {OVERFLOWED}"
     raise ArgumentError(
         f"X must be finite, got {found} in {where}, column {column}",
-        "Remove rows with NaN or inf.",
+        f"Remove rows with NaN or inf.{overflow}",
     )
 
 

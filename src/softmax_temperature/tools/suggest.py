@@ -30,7 +30,9 @@ from softmax_temperature.metrics.checks import (
     check_count,
     check_embeddings,
 )
+from softmax_temperature.metrics.label_column import check_no_label_column
 from softmax_temperature.tools.arrays import (
+    NESTED_REMEDY,
     Arrays,
     Rows,
     as_numpy,
@@ -40,6 +42,7 @@ from softmax_temperature.tools.arrays import (
     class_numbers,
     split_rows,
 )
+from softmax_temperature.tools.columns import is_nested
 
 # Fraction of the rows for measuring accuracy if there are no test rows.
 HELD_OUT = 0.25
@@ -240,7 +243,7 @@ def checked_rows(
         raise ArgumentError(
             f"{name}embeddings must be numbers of shape (n, dim), "
             f"got {raw.dtype} {raw.shape}",
-            "Give one row of numbers per sample.",
+            NESTED_REMEDY if is_nested(raw) else "Give one row of numbers per sample.",
         )
     # Numbers that are too large for float32 become infinite, and are refused below.
     with np.errstate(over="ignore"):
@@ -261,6 +264,7 @@ def checked_rows(
             "Give one row per sample, (n, dim).",
         )
     numbers = _class_numbers(raw_labels, len(values), f"{name}labels")
+    check_no_label_column(values, numbers, f"{name}embeddings")
     # -1 is a class only if the other label is 1. Otherwise it means "no class", like
     # -100.
     if bool((numbers < 0).any()) and numbers.unique().tolist() != [-1, 1]:

@@ -19,7 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from softmax_temperature.runner.errors import InputError, nearest
-from softmax_temperature.tools.columns import foreign_columns
+from softmax_temperature.tools.columns import (
+    PROVEN,
+    foreign_columns,
+    has_fractions,
+    has_known_name,
+    is_nested,
+    plain_labels,
+)
 from softmax_temperature.tools.files import counts
 
 if TYPE_CHECKING:
@@ -66,6 +73,7 @@ def arrays_of(
     where: str,
     required: Sequence[str],
     columns: Sequence[str] = (),
+    given_labels: NDArray[Any] | None = None,
 ) -> dict[str, NDArray[Any]]:
     """Take the required arrays from `table`, by name.
 
@@ -75,13 +83,14 @@ def arrays_of(
         where: Name of the file in messages.
         required: The arrays to take: the matrix, "labels", or both.
         columns: Names and patterns of the classes' columns.
+        given_labels: The labels, if they are in a file of their own.
 
     Raises:
         InputError: If a column is neither the label nor a class.
     """
     names = [str(name).strip() for name in table.columns]
     table = table.set_axis(names, axis=1)
-    labels = [name for name in names if name.lower() in LABEL_NAMES]
+    labels = _label_names(table, alone="labels" in required)
     others = [name for name in names if name not in labels]
     arrays = {}
     if "labels" in required:
@@ -101,13 +110,35 @@ def arrays_of(
         )
     if matrix not in required:
         return arrays or {"labels": _labels_alone(table, names, where)}
-    chosen = _chosen(table, others, columns, where)
+    chosen = _chosen(others, columns, where)
     if not columns:
         lacks_label = "labels" in required and not labels
         chosen = _numbered(table, others, matrix, where, lacks_label=lacks_label)
     if chosen:
         arrays[matrix] = _numbers(table, chosen, where)
+        known = arrays.get("labels", given_labels)
+        _refuse_foreign(arrays[matrix], chosen, columns, matrix, known, where)
     return arrays
+
+
+def _label_names(table: pd.DataFrame, *, alone: bool) -> list[str]:
+    """The columns with a name for labels.
+
+    A class may have such a name, too, such as `target`. So a column that holds
+    fractions is no label, unless it is the only one that may be.
+
+    Args:
+        table: The user's table.
+        alone: Whether the labels must be in this table.
+    """
+    labels = [name for name in table.columns if name.lower() in LABEL_NAMES]
+    whole = [
+        name
+        for name in labels
+        if table[name].dtype.kind != "f"
+        or not has_fractions(table[name].to_numpy(np.float64, na_value=np.nan))
+    ]
+    return whole if whole or not alone else labels
 
 
 def _labels_alone(
@@ -142,16 +173,17 @@ def _label_column(table: pd.DataFrame, name: str, where: str) -> NDArray[Any]:
     return column.to_numpy()
 
 
-def _chosen(
-    table: pd.DataFrame, others: Sequence[str], columns: Sequence[str], where: str
-) -> list[str]:
+def _chosen(others: Sequence[str], columns: Sequence[str], where: str) -> list[str]:
     """Choose the columns that `--columns` names.
 
-    Columns that match the same pattern are in the order of their numbers.
+    A name comes before a pattern. Columns that match the same pattern are in the order
+    of their numbers.
     """
     chosen: list[str] = []
     for pattern in columns:
         matches = [name for name in others if fnmatchcase(name, pattern)]
+        if pattern in others:
+            matches = [pattern]
         if not matches:
             raise InputError(
                 f"has no column {pattern!r} other than the label (--columns)",
@@ -166,31 +198,68 @@ def _chosen(
             where=where,
             remedy="Name each column once.",
         )
-    _refuse_foreign(table, chosen, columns, where)
     return chosen
 
 
 def _refuse_foreign(
-    table: pd.DataFrame, chosen: Sequence[str], columns: Sequence[str], where: str
+    values: NDArray[np.float64],
+    chosen: Sequence[str],
+    columns: Sequence[str],
+    matrix: str,
+    labels: NDArray[Any] | None,
+    where: str,
 ) -> None:
-    """Refuse columns that do not look like classes, unless `--columns` names them.
+    """Refuse columns that are not classes.
 
-    A column that only matches a pattern is not named.
+    A column that is numbered, or that `--columns` names and not only matches, may look
+    like anything. But it may neither equal the labels nor sum up the other columns.
+
+    Args:
+        values: The numbers of the chosen columns.
+        chosen: The names of the chosen columns.
+        columns: Names and patterns of the classes' columns.
+        matrix: Name of the matrix.
+        labels: The labels, if they are known.
+        where: Name of the file in messages.
     """
-    numeric = [name for name in chosen if table[name].dtype.kind in "iufb"]
-    if set(numeric) <= set(columns):
-        return
-    values = table[numeric].to_numpy(np.float64, na_value=np.nan)
-    types = [table[name].dtype for name in numeric]
-    found = foreign_columns(numeric, types, values)
-    foreign = [name for name in found if name not in columns]
-    if foreign:
+    reasons = foreign_columns(
+        chosen,
+        values,
+        classes=matrix != "embeddings",
+        numbered=numbered_columns(chosen),
+        labels=None if labels is None else plain_labels(labels),
+    )
+    proven = {name: why for name, why in reasons.items() if why in PROVEN}
+    if proven:
         raise InputError(
-            f"a pattern of --columns also matches {listed(foreign)}, which do not look "
-            "like classes",
+            f"has columns that are not {matrix}: {explained(proven)}",
+            where=where,
+            remedy="Remove them, or choose the other columns with --columns.",
+        )
+    unnamed = {name: why for name, why in reasons.items() if name not in columns}
+    if columns and unnamed:
+        raise InputError(
+            f"a pattern of --columns also matches {explained(unnamed)}, which do not "
+            "look like classes",
             where=where,
             remedy="Choose the classes with another pattern, or name each column.",
         )
+
+
+def numbered_columns(columns: Sequence[str]) -> list[str]:
+    """The columns that count from 0 or 1 under one prefix; empty if there are none.
+
+    If there are several numbered groups, none is known to be that of the classes.
+    """
+    groups: dict[tuple[str, str], list[str]] = {}
+    for column in columns:
+        texts, number = numbered_key(column)
+        if number >= 0:
+            groups.setdefault(texts, []).append(column)
+    several = [group for group in groups.values() if len(group) > 1]
+    if len(several) != 1 or not counts([numbered_key(each)[1] for each in several[0]]):
+        return []
+    return several[0]
 
 
 def numbered_key(name: str) -> tuple[tuple[str, str], int]:
@@ -282,11 +351,20 @@ def _refuse_others(
     if unnumbered:
         rename = "Name the column of labels `label`. " if lacks_label else ""
         example = f" such as {pattern!r}" if groups else ", for instance cat,dog"
+        remedy = f"Remove them, or name the classes with --columns{example}."
+        several = any(len(group) > 1 for group in groups.values())
+        if several and not all(has_known_name(name) for name in unnumbered):
+            # Classes such as W, N1, N2 and R are only partly numbered.
+            remedy = (
+                "If they are classes, name each class in its order, such as --columns "
+                f"{unnumbered[0]},{groups[largest][0]},...; otherwise remove them, or "
+                f"choose the classes with --columns{example}."
+            )
         raise InputError(
             f"columns {listed(unnumbered)} are neither the label nor numbered "
             f"{matrix} ({matrix}_0, {matrix}_1, ...)",
             where=where,
-            remedy=f"{rename}Remove them, or name the classes with --columns{example}.",
+            remedy=f"{rename}{remedy}",
         )
     if len(groups) > 1:
         raise InputError(
@@ -302,12 +380,21 @@ def _numbers(
 ) -> NDArray[np.float64]:
     """The columns `chosen` of the table as a float64 matrix; text is refused."""
     for name in chosen:
-        if table[name].dtype.kind not in "iufb":
+        if table[name].dtype.kind in "iufb":
+            continue
+        if is_nested(table[name].to_numpy()):
             raise InputError(
-                f"column {name!r} is not numeric",
+                f"column {name!r} holds a list in each row",
                 where=where,
-                remedy="Remove it, or write plain numbers, separated by commas.",
+                remedy=f"Write a column for each class, {name}_0, {name}_1, ..., or "
+                f"save np.stack(table[{name!r}]) as npy.",
             )
+        remedy = "Remove it, or write plain numbers"
+        if where.lower().endswith(".csv"):
+            remedy += ", separated by commas"
+        raise InputError(
+            f"column {name!r} is not numeric", where=where, remedy=f"{remedy}."
+        )
     return table[list(chosen)].to_numpy(np.float64, na_value=np.nan)
 
 
@@ -316,3 +403,13 @@ def listed(names: Sequence[str]) -> str:
     text = ", ".join(repr(name) for name in names[:MOST_NAMED])
     more = len(names) - MOST_NAMED
     return f"{text} and {more} more" if more > 0 else text
+
+
+def explained(reasons: Mapping[str, str]) -> str:
+    """The first few names in `reasons` as text, with the reason if there is one."""
+    texts = [
+        f"{name!r} ({reason})" if reason else repr(name)
+        for name, reason in list(reasons.items())[:MOST_NAMED]
+    ]
+    more = len(reasons) - MOST_NAMED
+    return ", ".join(texts) + (f" and {more} more" if more > 0 else "")
