@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+import torch
 
 from softmax_temperature import (
     TemperatureScaler,
@@ -13,6 +14,7 @@ from softmax_temperature import (
     sample_logits,
     suggest_temperature,
 )
+from softmax_temperature.scaling import fit_temperature
 
 LOGITS, LABELS = sample_logits()
 FRAME = pd.DataFrame(LOGITS, columns=[f"logit_{number}" for number in range(10)])
@@ -79,16 +81,208 @@ def test_a_column_beside_classes_without_numbers_is_refused(
         frame = NAMED.copy()
         frame.insert(place, column, OTHERS[column])
         for form in (frame, pa.Table.from_pandas(frame)):
-            with pytest.raises(ValueError, match=rf"not scores: '{column}'\. Drop"):
+            fault = rf"not scores: '{column}'( \([a-z ]+\))?\. Drop"
+            with pytest.raises(ValueError, match=fault):
                 ENTRIES[entry](form, LABELS)
 
 
+@every_entry
+@pytest.mark.parametrize("name", ["species", "gt_label", "digit k", "y_val"])
+@pytest.mark.parametrize("dtype", ["int64", "float64", "float32", "uint8", "Int64"])
+def test_a_column_that_equals_the_labels_is_refused(
+    entry: str, name: str, dtype: str
+) -> None:
+    frame = NAMED.assign(**{name: pd.Series(LABELS).astype(dtype)})
+    fault = rf"not scores: '{name}' \(equals the labels in every row\)\. Drop these"
+    with pytest.raises(ValueError, match=fault) as refused:
+        ENTRIES[entry](frame, LABELS)
+    # A matrix without names would be refused, too.
+    assert "to_numpy" not in str(refused.value)
+    with pytest.raises(ValueError, match=fault):
+        ENTRIES[entry](frame.iloc[:, ::-1], pd.DataFrame({"label": LABELS}))
+
+
+@every_entry
+@pytest.mark.parametrize("place", [0, 4, 10])
+@pytest.mark.parametrize("kind", [np.array, torch.tensor, np.ndarray.tolist])
+def test_a_column_of_an_array_that_equals_the_labels_is_refused(
+    entry: str, place: int, kind: Any
+) -> None:
+    table = kind(np.insert(LOGITS, place, LABELS, axis=1))
+    remedy = {0: r"\[:, 1:\]", 4: r"np\.delete\(\.\.\., 4, axis=1\)", 10: r"\[:, :10\]"}
+    fault = f"hold the labels: column {place} equals them in every row.*{remedy[place]}"
+    with pytest.raises(ValueError, match=fault):
+        ENTRIES[entry](table, kind(LABELS))
+
+
+def test_labels_of_any_numbering_and_unlabelled_rows_show_their_column() -> None:
+    for labels in (LABELS + 1, np.where(LABELS == 4, -100, LABELS)):
+        table = np.column_stack([LOGITS, LABELS if -100 in labels else labels])
+        with pytest.raises(ValueError, match="column 10 equals them"):
+            TemperatureScaler().fit(table, labels)
+        with pytest.raises(ValueError, match="column 10 equals them"):
+            calibrate(table, labels)
+    signs = np.where(LABELS > 4, 1, -1)
+    with pytest.raises(ValueError, match="column 1 equals them"):
+        TemperatureScaler().fit(np.column_stack([LOGITS[:, 0], signs]), signs)
+    probs = np.exp(LOGITS) / np.exp(LOGITS).sum(1, keepdims=True)
+    with pytest.raises(ValueError, match="probs hold the labels: column 10"):
+        calibrate(np.column_stack([probs, LABELS]), LABELS, kind="probs")
+    with pytest.raises(ValueError, match="logits hold the labels: column 10"):
+        fit_temperature(
+            torch.tensor(np.column_stack([LOGITS, LABELS])), torch.tensor(LABELS)
+        )
+
+
+def test_few_rows_and_bits_do_not_show_the_labels() -> None:
+    few = np.column_stack([LOGITS[:19], LABELS[:19]])
+    assert TemperatureScaler().fit(few, LABELS[:19]).temperature_ > 0
+    with pytest.raises(ValueError, match="column 10 equals them"):
+        TemperatureScaler().fit(
+            np.column_stack([LOGITS[:20], LABELS[:20]]), LABELS[:20]
+        )
+    # Decisions of two classes have a message of their own.
+    bits = LABELS % 2
+    with pytest.raises(ValueError, match="look like predicted classes"):
+        calibrate(np.column_stack([1 - bits, bits]), bits)
+    # All labels are 1, and so are all logits of class 1.
+    constant = np.insert(LOGITS, 1, 1.0, axis=1)
+    with pytest.raises(ValueError, match="one class"):
+        TemperatureScaler().fit(constant, np.ones(len(LABELS), int))
+
+
 @pytest.mark.parametrize("entry", ["calibrate", "validation", "fit"])
-def test_an_integer_column_beside_fractions_is_not_a_class(entry: str) -> None:
-    for column in (ROWS % 7, ROWS % 2, np.full(len(ROWS), 3)):
+def test_whole_numbers_beside_fractions_are_not_a_class(entry: str) -> None:
+    for column in (ROWS % 7, ROWS % 2, 1.0 * (ROWS % 2), (ROWS % 7).astype(np.float32)):
         frame = NAMED.assign(patient=column)
-        with pytest.raises(ValueError, match=r"not scores: 'patient'\. Drop"):
+        fault = r"not scores: 'patient' \(whole numbers beside fractions\)\. Drop"
+        with pytest.raises(ValueError, match=fault):
             ENTRIES[entry](frame, LABELS)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.ones(len(ROWS), int),
+        np.where(ROWS % 3, 10, -10),
+        LOGITS[:, 9].round().astype(int),
+        np.full(len(ROWS), -np.inf),
+    ],
+)
+def test_saturated_rounded_and_constant_classes_are_scores(values: Any) -> None:
+    frame = NAMED.assign(**{"digit a": values})
+    if np.isneginf(values).all():
+        frame.loc[LABELS == 9, "digit a"] = 0.0
+    expected = TemperatureScaler().fit(frame.to_numpy(), LABELS).temperature_
+    assert TemperatureScaler().fit(frame, LABELS).temperature_ == expected
+    # Numbered columns are classes, whatever their values.
+    numbered = FRAME.assign(logit_1=np.maximum(LOGITS[:, 1].round(), 0))
+    expected = TemperatureScaler().fit(numbered.to_numpy(), LABELS).temperature_
+    assert TemperatureScaler().fit(numbered, LABELS).temperature_ == expected
+
+
+def test_probabilities_of_0_and_1_are_a_class() -> None:
+    probs = np.exp(LOGITS) / np.exp(LOGITS).sum(1, keepdims=True)
+    sure = (ROWS % 50 == 0) & (LABELS != 9)
+    probs[:, 9] = 0
+    probs[sure] = np.eye(10)[9]
+    probs /= probs.sum(1, keepdims=True)
+    labels = np.where(sure, 9, LABELS % 9)
+    frame = NAMED.assign(**dict(zip(NAMED, probs.T, strict=True)))
+    report = calibrate(frame, labels, kind="probs", fit_on="all", bootstrap=0)
+    matrix = calibrate(probs, labels, kind="probs", fit_on="all", bootstrap=0)
+    assert report.temperature == matrix.temperature
+
+
+def summaries(form: str) -> dict[str, Any]:
+    """The largest logit and the confidence, as printed with the given format."""
+    logits = np.array([[float(format(each, form)) for each in row] for row in LOGITS])
+    shares = np.exp(logits - logits.max(1, keepdims=True))
+    confidence = (shares / shares.sum(1, keepdims=True)).max(1)
+    printed = [float(format(each, form)) for each in confidence]
+    return {"logits": logits, "top": logits.max(1), "sure": np.array(printed)}
+
+
+@pytest.mark.parametrize("entry", ["calibrate", "validation", "fit"])
+@pytest.mark.parametrize("form", [".4g", ".6g", ".4f", ".17g"])
+def test_columns_that_sum_up_a_row_are_refused_whatever_their_name(
+    entry: str, form: str
+) -> None:
+    values = summaries(form)
+    frame = pd.DataFrame(values["logits"], columns=NAMED.columns)
+    for name, what in (
+        ("top", "equals the largest of the other scores in every row"),
+        ("sure", "equals the largest probability of the others in every row"),
+    ):
+        for dtype in (np.float64, np.float32):
+            given = frame.assign(**{name: values[name].astype(dtype)})
+            with pytest.raises(ValueError, match=rf"not scores: '{name}' \({what}\)"):
+                ENTRIES[entry](given, LABELS)
+    # A large number that is added to a row does not hide its largest score.
+    shifted = frame.add(1e4).assign(top=values["top"] + 1e4)
+    with pytest.raises(ValueError, match="not scores: 'top'"):
+        ENTRIES[entry](shifted, LABELS)
+
+
+def test_logits_of_any_scale_and_dominant_classes_sum_up_nothing() -> None:
+    rng = np.random.default_rng(0)
+    small = rng.normal(size=(400, 4))
+    shifted = small + 1e4
+    dominant = small + np.array([9, 0, 0, 0])
+    masked = np.where(rng.random(small.shape) < 0.3, -np.inf, small)
+    masked[:, 0] = small[:, 0]
+    flat = np.tile([-1.0, -2.0, -1.5, -1.0], (400, 1)) + 1e-9 * small
+    for logits in (1e-5 * small, shifted, dominant, masked, flat, -np.abs(small)):
+        noise = np.nanstd(np.where(np.isfinite(logits), logits, np.nan))
+        labels = (logits + noise * rng.gumbel(size=logits.shape)).argmax(axis=1)
+        frame = pd.DataFrame(logits, columns=["cat", "dog", "eel", "fox"])
+        found = TemperatureScaler().fit(frame, labels).temperature_
+        assert found == TemperatureScaler().fit(logits, labels).temperature_
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_masked_class_in_a_frame_causes_no_warning() -> None:
+    masked = LOGITS.copy()
+    masked[LABELS != 9, 9] = -np.inf
+    frame = pd.DataFrame(masked)
+    report = calibrate(frame, LABELS, fit_on="all", bootstrap=0)
+    matrix = calibrate(masked, LABELS, fit_on="all", bootstrap=0)
+    assert report.temperature == matrix.temperature
+
+
+@pytest.mark.parametrize("names", [["NonTarget", "Target"], ["class", "background"]])
+def test_fractions_under_the_name_of_labels_are_a_class(names: list[str]) -> None:
+    pair = np.column_stack([LOGITS[:, 1:].max(axis=1), LOGITS[:, 0]])
+    labels = np.where(LABELS == 0, 1, 0)
+    frame = pd.DataFrame(pair, columns=names)
+    for form in (frame, pa.Table.from_pandas(frame)):
+        found = TemperatureScaler().fit(form, labels).temperature_
+        assert found == TemperatureScaler().fit(pair, labels).temperature_
+
+
+@every_entry
+@pytest.mark.parametrize(
+    "names", [["W", "N1", "N2", "N3", "R"], ["normal", "CIN1", "CIN2", "CIN3"]]
+)
+def test_classes_of_which_some_are_numbered_are_told_how_to_be_kept(
+    entry: str, names: list[str]
+) -> None:
+    labels = LABELS % len(names)
+    frame = pd.DataFrame(LOGITS[:, : len(names)], columns=names)
+    fault = rf"others: '{names[0]}'.*If all are classes, .*frame\.to_numpy\(\).*drop"
+    with pytest.raises(ValueError, match=fault):
+        ENTRIES[entry](frame, labels)
+    ENTRIES["fit"](frame.to_numpy(), labels)
+
+
+@every_entry
+def test_rows_that_are_lists_are_stacked(entry: str) -> None:
+    nested = pd.DataFrame({"logits": LOGITS.tolist(), "label": LABELS})
+    stack = r"np\.stack\((df|frame)\[[\"']logits[\"']\]\)"
+    for form in (nested["logits"], nested[["logits"]], nested):
+        with pytest.raises(ValueError, match=stack) as refused:
+            ENTRIES[entry](form, LABELS)
+        assert "None" not in str(refused.value)
 
 
 def test_every_column_that_is_not_a_score_is_named_in_one_line() -> None:
@@ -268,3 +462,29 @@ def test_frames_of_nullable_numbers_are_matrices(dtype: str) -> None:
     labels[4] = pd.NA
     with pytest.raises(ValueError, match="labels must be whole numbers, got nan"):
         calibrate(LOGITS, labels)
+
+
+@pytest.mark.parametrize("entry", SCORES)
+@pytest.mark.parametrize("kind", [np.asarray, torch.tensor, pd.DataFrame])
+def test_logits_that_overflowed_in_half_precision_are_told_to_use_float32(
+    entry: str, kind: Any
+) -> None:
+    with np.errstate(over="ignore"):
+        half = (LOGITS * 1e5).astype(np.float16)
+    fault = "must be finite, got inf .* if float16 overflowed, compute the .* float32"
+    with pytest.raises(ValueError, match=fault):
+        SCORES[entry](kind(half), LABELS)
+    half[np.isinf(half)] = np.nan
+    with pytest.raises(ValueError, match="must be finite, got nan") as refused:
+        SCORES[entry](kind(half), LABELS)
+    assert "float16" not in str(refused.value)
+
+
+@pytest.mark.parametrize("entry", SCORES)
+def test_a_background_class_behind_the_columns_may_be_ignored(entry: str) -> None:
+    with pytest.raises(ValueError, match="pass ignore_index=9"):
+        SCORES[entry](LOGITS[:, :9], LABELS)
+    scaler = TemperatureScaler(ignore_index=9).fit(LOGITS[:, :9], LABELS)
+    kept = LABELS < 9
+    expected = TemperatureScaler().fit(LOGITS[kept, :9], LABELS[kept])
+    assert scaler.temperature_ == expected.temperature_

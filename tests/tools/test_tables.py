@@ -76,12 +76,123 @@ def test_a_pattern_of_columns_chooses_classes_only(name: str, tmp_path: Path) ->
         frame[name] = np.arange(rows) + 5.0
     for pattern in ("*", "c*"):
         if name.startswith(pattern[:-1]):
-            with pytest.raises(InputError, match=f"matches '{name}', which do not"):
+            fault = rf"matches '{name}'( \([a-z ]+\))?, which do not"
+            with pytest.raises(InputError, match=fault):
                 read(frame, tmp_path, (pattern,))
     np.testing.assert_array_equal(read(frame, tmp_path, ("c_???",))["logits"], scores)
     # A column that is named in full is taken as a class.
     chosen = read(frame, tmp_path, (name, "c_???"))
     assert chosen["logits"].shape == (rows, 4)
+
+
+def test_a_column_that_equals_the_labels_of_another_file_is_refused(
+    tmp_path: Path,
+) -> None:
+    rows = np.column_stack([LOGITS.round(4), LABELS])
+    np.savetxt(tmp_path / "bare.csv", rows, fmt="%.6g", delimiter=",")
+    np.savetxt(tmp_path / "y.csv", LABELS, fmt="%d")
+    frame = pd.DataFrame(rows).set_axis(
+        [f"c{letter}" for letter in "abcdefghijkl"], axis=1
+    )
+    frame.to_csv(tmp_path / "named.csv", index=False)
+    equals = r"'{}' \(equals the labels in every row\)\. Remove them, .*--columns"
+    for matrix in ("logits", "embeddings"):
+        for name, file, columns in (
+            ("11", "bare.csv", ()),
+            ("cl", "named.csv", ("c?",)),
+            ("cl", "named.csv", tuple(map(str, frame))),
+        ):
+            arguments = (matrix, tmp_path / file, tmp_path / "y.csv", "test")
+            with pytest.raises(InputError, match=equals.format(name)):
+                read_rows(*arguments, None, None, columns=columns)
+    read_rows(*arguments, None, None, columns=("c[a-k]",))
+    with pytest.raises(InputError, match=equals.format("species")):
+        read(
+            table([f"logit_{number}" for number in range(CLASSES)]).assign(
+                species=1.0 * LABELS
+            ),
+            tmp_path,
+            ("logit_*", "species"),
+        )
+
+
+def test_a_numbered_column_of_whole_numbers_is_a_class_with_a_pattern_too(
+    tmp_path: Path,
+) -> None:
+    frame = table([f"logit_{number}" for number in range(CLASSES)])
+    for whole in (np.arange(20) % 3, -3 * (np.arange(20) % 2)):
+        given = frame.assign(logit_1=whole)
+        plain = read(given, tmp_path)["logits"]
+        for pattern in ("logit_*", "*"):
+            np.testing.assert_array_equal(
+                read(given, tmp_path, (pattern,))["logits"], plain
+            )
+
+
+def test_a_column_that_sums_up_the_others_is_no_class_of_a_table(
+    tmp_path: Path,
+) -> None:
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame(
+        rng.normal(size=(40, 3)).round(4), columns=["ant", "bee", "cow"]
+    )
+    frame = frame.assign(best=frame.max(axis=1), label=np.arange(40) % 3)
+    for columns in (("*",), ("ant", "bee", "cow", "best")):
+        with pytest.raises(InputError, match=r"'best' \(equals the largest of the"):
+            read(frame, tmp_path, columns)
+    # The largest dimension of an embedding is one more dimension.
+    frame.to_csv(tmp_path / "e.csv", index=False)
+    required = ("embeddings", "labels")
+    found = read_arrays(
+        tmp_path / "e.csv", "embeddings", required=required, columns=("*",)
+    )
+    assert found["embeddings"].shape == (40, 4)
+
+
+def test_a_name_comes_before_a_pattern(tmp_path: Path) -> None:
+    names = ["prob[ant]", "proba", "what?", "whats"]
+    frame = pd.DataFrame(LOGITS[:, :4], columns=names).assign(label=LABELS % 4)
+    found = read(frame, tmp_path, ("what?", "prob[ant]"))["logits"]
+    np.testing.assert_allclose(found, LOGITS[:, [2, 0]])
+
+
+def test_fractions_under_the_name_of_labels_are_a_class(tmp_path: Path) -> None:
+    frame = pd.DataFrame(LOGITS[:, :2], columns=["NonTarget", "Target"])
+    frame["label"] = LABELS % 2
+    found = read(frame, tmp_path, ("NonTarget", "Target"))
+    np.testing.assert_allclose(found["logits"], LOGITS[:, :2])
+    np.testing.assert_array_equal(found["labels"], LABELS % 2)
+    frame["Target"] = np.arange(20)
+    with pytest.raises(InputError, match="Target and label, and each could be"):
+        read(frame, tmp_path, ("NonTarget", "Target"))
+
+
+def test_classes_of_which_some_are_numbered_are_named_one_by_one(
+    tmp_path: Path,
+) -> None:
+    names = ["W", "N1", "N2", "N3", "R"]
+    frame = pd.DataFrame(LOGITS[:, :5], columns=names).assign(label=LABELS % 5)
+    with pytest.raises(
+        InputError, match=r"If they are classes, .*--columns W,N1,\.\.\.; otherwise"
+    ):
+        read(frame, tmp_path)
+    np.testing.assert_allclose(
+        read(frame, tmp_path, tuple(names))["logits"], LOGITS[:, :5]
+    )
+
+
+def test_a_column_of_lists_is_told_apart_from_text(tmp_path: Path) -> None:
+    path = tmp_path / "lists.parquet"
+    pd.DataFrame({"logits": LOGITS.tolist(), "label": LABELS}).to_parquet(path)
+    required = ("logits", "labels")
+    with pytest.raises(InputError, match="'logits' holds a list") as refused:
+        read_arrays(path, "logits", required=required)
+    assert "np.stack(table['logits'])" in str(refused.value)
+    assert "commas" not in str(refused.value)
+    words = pd.DataFrame({"logit_0": ["a", "b"], "logit_1": 1.0, "label": 0})
+    words.to_parquet(path)
+    with pytest.raises(InputError, match=r"'logit_0' is not numeric.*plain numbers\.$"):
+        read_arrays(path, "logits", required=required)
 
 
 def test_a_label_column_and_a_file_of_labels_are_refused_together(

@@ -63,8 +63,8 @@ LARGEST_LABEL = 2**53
 MOST_ZEROS = 1e-3
 # What to do with a column of which each entry is a list, as in some parquet files.
 NESTED_REMEDY = 'Stack the lists of its rows, as np.stack(df["logits"]) does.'
-# What to do with numbers that are infinite in half precision.
-OVERFLOWED = "Compute and save the scores in float32; float16 overflows above 65504."
+# What to do with rows that hold inf, which half precision holds above 65504.
+OVERFLOWED = "Remove such rows; if float16 overflowed, compute the scores in float32."
 # Two tables count as the same samples if they share more than this fraction of the rows
 # of the smaller one.
 SHARED = 0.5
@@ -781,11 +781,7 @@ def checked_logits(
             # The single logit belongs to class 1 of two; class 0 gets the logit 0.
             table = torch.cat([torch.zeros_like(table), table], dim=1)
     check_logits(table, name=f"{name}{kind}", masked=True)
-    if classes.dtype.kind == "b" and classes.ndim == 1 and table.shape[1] > 2:
-        raise ArgumentError(
-            f"{name}labels are true or false, but there are {table.shape[1]} classes",
-            "Give the class of each row, not whether its prediction was right.",
-        )
+    _refuse_correctness(classes, table.shape[1], f"{name}labels")
     numbers = class_numbers(classes, table.shape, f"{name}labels")
     _refuse_void_labels(numbers, table.shape[1], classes, f"{name}labels")
     check_labels(numbers, table, name=f"{name}labels", masked=True)
@@ -796,6 +792,15 @@ def checked_logits(
         # Change the table in place, because a language model's table is large.
         np.log(np.clip(values, least, None, out=values), out=values)
     return table, numbers
+
+
+def _refuse_correctness(labels: NDArray[Any], classes: int, name: str) -> None:
+    """Refuse true and false as labels of more than two classes."""
+    if labels.dtype.kind == "b" and labels.ndim == 1 and classes > 2:
+        raise ArgumentError(
+            f"{name} are true or false, but there are {classes} classes",
+            "Give the class of each row, not whether its prediction was right.",
+        )
 
 
 def refuse_label_column(values: NDArray[Any], labels: NDArray[Any], name: str) -> None:
@@ -975,11 +980,10 @@ def _score_table(values: NDArray[Any], name: str) -> NDArray[Any]:
     if len(wrong):
         row = wrong[0]
         column = np.flatnonzero(np.isnan(table[row]) | np.isposinf(table[row]))[0]
-        overflowed = values.dtype == np.float16 and np.isposinf(table[row, column])
         raise ArgumentError(
             f"{name} must be finite, got {table[row, column]} in row {row}, "
             f"class {column}",
-            OVERFLOWED if overflowed else "Remove such rows.",
+            "Remove such rows." if np.isnan(table[row, column]) else OVERFLOWED,
         )
     return table
 

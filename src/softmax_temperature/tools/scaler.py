@@ -354,12 +354,9 @@ def _check_values(logits: Any) -> None:
     column = int((table[(row, slice(None), *pixel)] == found).int().argmax())
     if math.isnan(found):
         column = int(table[(row, slice(None), *pixel)].isnan().int().argmax())
-    overflow = ""
-    if table.dtype == torch.float16 and not math.isnan(found):
-        overflow = f" {OVERFLOWED}"
     raise ArgumentError(
         f"X must be finite, got {found} in {where}, column {column}",
-        f"Remove rows with NaN or inf.{overflow}",
+        "Remove rows with NaN or inf." if math.isnan(found) else OVERFLOWED,
     )
 
 
@@ -382,11 +379,17 @@ def _numbered(labels: NDArray[Any], columns: int) -> tuple[NDArray[Any], NDArray
     gaps = classes.dtype.kind in "iuf" and (np.diff(classes) != 1).any()
     if len(classes) != columns or (gaps and classes.tolist() != [-1, 1]):
         shown = ", ".join(map(str, classes[:5].tolist()))
+        ignore = ""
+        if classes.tolist() == list(range(columns + 1)):
+            ignore = (
+                f" If {columns} marks rows without a class, such as a background, pass "
+                f"ignore_index={columns}."
+            )
         raise ArgumentError(
             f"y must hold a class for each of the {columns} columns of X, got "
             f"{len(classes)} different labels ({shown}, ...)",
             "For labels of some classes, number the columns from 0, as "
-            "np.searchsorted(classifier.classes_, y) does.",
+            f"np.searchsorted(classifier.classes_, y) does.{ignore}",
         )
     return classes, numbers.reshape(-1)
 
