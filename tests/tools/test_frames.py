@@ -153,7 +153,14 @@ def test_few_rows_and_bits_do_not_show_the_labels() -> None:
 
 @pytest.mark.parametrize("entry", ["calibrate", "validation", "fit"])
 def test_whole_numbers_beside_fractions_are_not_a_class(entry: str) -> None:
-    for column in (ROWS % 7, ROWS % 2, 1.0 * (ROWS % 2), (ROWS % 7).astype(np.float32)):
+    missing = pd.array(np.where(ROWS % 50, ROWS % 7, None), dtype="Int64")
+    for column in (
+        ROWS % 7,
+        ROWS % 2,
+        1.0 * (ROWS % 2),
+        (ROWS % 7).astype(np.float32),
+        missing,
+    ):
         frame = NAMED.assign(patient=column)
         fault = r"not scores: 'patient' \(whole numbers beside fractions\)\. Drop"
         with pytest.raises(ValueError, match=fault):
@@ -188,7 +195,7 @@ def test_probabilities_of_0_and_1_are_a_class() -> None:
     probs[sure] = np.eye(10)[9]
     probs /= probs.sum(1, keepdims=True)
     labels = np.where(sure, 9, LABELS % 9)
-    frame = NAMED.assign(**dict(zip(NAMED, probs.T, strict=True)))
+    frame = pd.DataFrame(probs, columns=NAMED.columns)
     report = calibrate(frame, labels, kind="probs", fit_on="all", bootstrap=0)
     matrix = calibrate(probs, labels, kind="probs", fit_on="all", bootstrap=0)
     assert report.temperature == matrix.temperature
@@ -248,6 +255,13 @@ def test_a_masked_class_in_a_frame_causes_no_warning() -> None:
     report = calibrate(frame, LABELS, fit_on="all", bootstrap=0)
     matrix = calibrate(masked, LABELS, fit_on="all", bootstrap=0)
     assert report.temperature == matrix.temperature
+
+
+@pytest.mark.filterwarnings("error")
+@every_entry
+def test_complex_columns_of_a_frame_are_refused(entry: str) -> None:
+    with pytest.raises(ValueError, match=r"(must be numbers|data not supported)"):
+        ENTRIES[entry](NAMED.assign(wave=1j * LABELS), LABELS)
 
 
 @pytest.mark.parametrize("names", [["NonTarget", "Target"], ["class", "background"]])

@@ -479,6 +479,8 @@ def _foreign_columns(
             matrix = matrix.astype(np.float64)
         except (TypeError, ValueError):
             return foreign
+    if matrix.dtype.kind == "c":
+        return foreign  # A later check refuses complex numbers.
     rest = [columns[place] for place in kept]
     foreign |= foreign_columns(
         rest,

@@ -200,8 +200,7 @@ def _add_whole(
         for place in places
         if place not in fractions
         and names[place] not in numbered
-        and bool((values[:, place] >= 0).all())
-        and bool((values[:, place] != values[0, place]).any())
+        and _counts_from_zero(values[:, place])
     ]
     if not whole or not fractions:
         return
@@ -210,6 +209,15 @@ def _add_whole(
     if bool((misses < SUM_TOLERANCE).all()):
         return
     reasons |= {names[place]: WHOLE for place in whole}
+
+
+def _counts_from_zero(column: NDArray[np.float64]) -> bool:
+    """Whether the numbers of a column are at least 0, and not all the same.
+
+    A join leaves NaN in some rows.
+    """
+    known = column[~np.isnan(column)]
+    return bool((known >= 0).all() and (known != known[:1]).any())
 
 
 def _add_summaries(
