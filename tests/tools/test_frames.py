@@ -14,7 +14,7 @@ from softmax_temperature import (
     sample_logits,
     suggest_temperature,
 )
-from softmax_temperature.scaling import fit_temperature
+from softmax_temperature.scaling import fit_temperature, temperature_interval
 
 LOGITS, LABELS = sample_logits()
 FRAME = pd.DataFrame(LOGITS, columns=[f"logit_{number}" for number in range(10)])
@@ -128,10 +128,11 @@ def test_labels_of_any_numbering_and_unlabelled_rows_show_their_column() -> None
     probs = np.exp(LOGITS) / np.exp(LOGITS).sum(1, keepdims=True)
     with pytest.raises(ValueError, match="probs hold the labels: column 10"):
         calibrate(np.column_stack([probs, LABELS]), LABELS, kind="probs")
+    pair = (torch.tensor(np.column_stack([LOGITS, LABELS])), torch.tensor(LABELS))
     with pytest.raises(ValueError, match="logits hold the labels: column 10"):
-        fit_temperature(
-            torch.tensor(np.column_stack([LOGITS, LABELS])), torch.tensor(LABELS)
-        )
+        fit_temperature(*pair)
+    with pytest.raises(ValueError, match="logits hold the labels: column 10"):
+        temperature_interval(*pair, 2.0)
 
 
 def test_few_rows_and_bits_do_not_show_the_labels() -> None:
@@ -201,13 +202,39 @@ def test_probabilities_of_0_and_1_are_a_class() -> None:
     assert report.temperature == matrix.temperature
 
 
+def test_two_probabilities_beside_a_rare_class_are_classes() -> None:
+    rng = np.random.default_rng(0)
+    share = rng.uniform(0.05, 0.95, 400)
+    probs = np.column_stack([share, 1 - share, np.full(400, 1e-4)])
+    probs[:, 2] *= rng.uniform(0.5, 1, 400)
+    probs /= probs.sum(axis=1, keepdims=True)
+    labels = (rng.random(400) > share).astype(int)
+    frame = pd.DataFrame(probs, columns=["cat", "dog", "eel"])
+    report = calibrate(frame, labels, kind="probs", fit_on="all", bootstrap=0)
+    matrix = calibrate(probs, labels, kind="probs", fit_on="all", bootstrap=0)
+    assert report.temperature == matrix.temperature
+
+
 def summaries(form: str) -> dict[str, Any]:
-    """The largest logit and the confidence, as printed with the given format."""
+    """Logits and their summaries, as printed with the given format."""
     logits = np.array([[float(format(each, form)) for each in row] for row in LOGITS])
     shares = np.exp(logits - logits.max(1, keepdims=True))
-    confidence = (shares / shares.sum(1, keepdims=True)).max(1)
-    printed = [float(format(each, form)) for each in confidence]
-    return {"logits": logits, "top": logits.max(1), "sure": np.array(printed)}
+    shares /= shares.sum(1, keepdims=True)
+    confidence = shares.max(1)
+    entropy = -(shares * np.log(shares)).sum(1)
+    columns = {
+        "top": logits.max(1),
+        "sure": confidence,
+        "unsure": 1 - confidence,
+        "doubt": entropy,
+        "choices": np.exp(entropy),
+        "energy": -np.log(np.exp(logits).sum(1)),
+        "evidence": np.log(np.exp(logits).sum(1)),
+    }
+    return {"logits": logits} | {
+        name: np.array([float(format(each, form)) for each in column])
+        for name, column in columns.items()
+    }
 
 
 @pytest.mark.parametrize("entry", ["calibrate", "validation", "fit"])
@@ -220,6 +247,11 @@ def test_columns_that_sum_up_a_row_are_refused_whatever_their_name(
     for name, what in (
         ("top", "equals the largest of the other scores in every row"),
         ("sure", "equals the largest probability of the others in every row"),
+        ("unsure", "equals 1 minus the largest probability of the others in every row"),
+        ("doubt", "equals the entropy of the others in every row"),
+        ("choices", "equals the perplexity of the others in every row"),
+        ("energy", "equals the energy of the others in every row"),
+        ("evidence", "equals the energy of the others in every row"),
     ):
         for dtype in (np.float64, np.float32):
             given = frame.assign(**{name: values[name].astype(dtype)})

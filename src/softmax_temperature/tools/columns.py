@@ -42,22 +42,41 @@ TEXT = re.compile(
     r"|duration|null|list|struct|binary).*"
 )
 
-# Why a column is not a score. Values prove the first three, whatever the name.
+# Why a column is not a score. Values prove all but the last three, whatever the name.
 EQUALS_LABELS = "equals the labels in every row"
 LARGEST_SCORE = "equals the largest of the other scores in every row"
 LARGEST_PROB = "equals the largest probability of the others in every row"
+REST = "equals 1 minus the largest probability of the others in every row"
+ENTROPY = "equals the entropy of the others in every row"
+PERPLEXITY = "equals the perplexity of the others in every row"
+ENERGY = "equals the energy of the others in every row"
 WHOLE = "whole numbers beside fractions"
 COUNTS = "counts the rows"
 BY_NAME = ""
-PROVEN = (EQUALS_LABELS, LARGEST_SCORE, LARGEST_PROB)
+PROVEN = (
+    EQUALS_LABELS,
+    LARGEST_SCORE,
+    LARGEST_PROB,
+    REST,
+    ENTROPY,
+    PERPLEXITY,
+    ENERGY,
+)
 
-# A column counts as the largest score if it differs from it by less than this part of
-# the mean range of a row. Numbers that are written with 4 digits differ by less.
+# A column counts as the largest score, or the energy, if it differs from it by less
+# than this part of the mean range of a row. Numbers written with 4 digits differ less.
 SCORE_TOLERANCE = 1e-3
-# The largest difference of a confidence that is computed from logits of 4 digits.
+# The largest difference of a probability that is computed from logits of 4 digits, and
+# of an entropy.
 PROB_TOLERANCE = 2e-3
+ENTROPY_TOLERANCE = 1e-2
+# The sum of several probabilities of two decimals differs from one by less than this; a
+# label among them differs by at least 1.
+ROUNDED_SUMS = 0.1
 # A column that varies by less than this many tolerances shows no summary.
 LEAST_RANGE = 5
+# Most columns differ from all summaries in so many rows, so the others are not read.
+FIRST_ROWS = 3
 
 
 def foreign_columns(
@@ -71,8 +90,9 @@ def foreign_columns(
     """The columns that are not scores, each with the reason.
 
     The reason is empty for a column that is recognised by its name. The others are
-    recognised by values: those that equal the labels or the largest score of each row,
-    whole numbers from 0 beside columns with fractions, and counts of the rows.
+    recognised by values: those that equal the labels, or a summary of the other scores
+    such as the largest, whole numbers from 0 beside columns with fractions, and counts
+    of the rows.
 
     Args:
         names: The columns' names.
@@ -206,7 +226,7 @@ def _add_whole(
         return
     with np.errstate(invalid="ignore"):
         misses = np.abs(values[:, places].sum(axis=1) - 1)
-    if bool((misses < SUM_TOLERANCE).all()):
+    if bool((misses < ROUNDED_SUMS).all()):
         return
     reasons |= {names[place]: WHOLE for place in whole}
 
@@ -242,20 +262,18 @@ def _summary(values: NDArray[np.float64]) -> tuple[int, str] | None:
     ranges = np.nanmax(finite, axis=1) - np.nanmin(finite, axis=1)
     tolerance = SCORE_TOLERANCE * float(ranges.mean())
     for column in range(values.shape[1]):
-        # Most columns differ in the first rows, so the others need not be read.
-        for rows in (values[:FEW_ROWS], values):
-            reason = _sums_up(rows, column, tolerance)
-            if not reason:
-                break
-        if reason and np.ptp(values[:, column]) > LEAST_RANGE * (
-            tolerance if reason == LARGEST_SCORE else PROB_TOLERANCE
-        ):
-            return column, reason
+        if not _reasons(values[:FIRST_ROWS], column, tolerance):
+            continue
+        for reason, allowed in _reasons(values, column, tolerance).items():
+            if np.ptp(values[:, column]) > LEAST_RANGE * allowed:
+                return column, reason
     return None
 
 
-def _sums_up(values: NDArray[np.float64], column: int, tolerance: float) -> str:
-    """The reason if a column sums up the others; "" if it does not.
+def _reasons(
+    values: NDArray[np.float64], column: int, tolerance: float
+) -> dict[str, float]:
+    """The summaries of the other columns that a column equals, with the tolerances.
 
     Args:
         values: Shape (n, columns), at least three columns.
@@ -266,15 +284,27 @@ def _sums_up(values: NDArray[np.float64], column: int, tolerance: float) -> str:
     others = np.delete(values, column, axis=1)
     largest = others.max(axis=1)
     if not (np.isfinite(own).all() and np.isfinite(largest).all()):
-        return ""
-    if bool((np.abs(own - largest) <= tolerance).all()):
-        return LARGEST_SCORE
-    # The largest of several probabilities is never smaller than that of equal classes.
-    if (
-        own.min() < 1 / others.shape[1] - PROB_TOLERANCE
-        or own.max() > 1 + PROB_TOLERANCE
+        return {}
+    shares = np.exp(others - largest[:, None])
+    energy = -(largest + np.log(shares.sum(axis=1)))
+    probs = shares / shares.sum(axis=1, keepdims=True)
+    if others.min() >= 0 and bool(
+        (np.abs(others.sum(axis=1) - 1) < SUM_TOLERANCE).all()
     ):
-        return ""
-    confidence = 1 / np.exp(others - largest[:, None]).sum(axis=1)
-    agrees = bool((np.abs(own - confidence) <= PROB_TOLERANCE).all())
-    return LARGEST_PROB if agrees else ""
+        probs = others
+    top = probs.max(axis=1)
+    logs = np.log(np.where(probs > 0, probs, 1))
+    entropy = -(probs * logs).sum(axis=1)
+    summaries = {
+        LARGEST_SCORE: (own - largest, tolerance),
+        LARGEST_PROB: (own - top, PROB_TOLERANCE),
+        REST: (own - (1 - top), PROB_TOLERANCE),
+        ENERGY: (np.minimum(np.abs(own - energy), np.abs(own + energy)), tolerance),
+        ENTROPY: (own - entropy, ENTROPY_TOLERANCE),
+        PERPLEXITY: (np.log(np.maximum(own, 0.5)) - entropy, ENTROPY_TOLERANCE),
+    }
+    return {
+        reason: allowed
+        for reason, (differences, allowed) in summaries.items()
+        if bool((np.abs(differences) <= allowed).all())
+    }
