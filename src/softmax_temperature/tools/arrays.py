@@ -416,9 +416,9 @@ def check_given(values: Any, labels: Any, name: str) -> None:
 def check_frame(values: Any, labels: Any, name: str, *, classes: bool = True) -> None:
     """Refuse a data frame with wrong or unordered columns, or with reordered labels.
 
-    Column names must be unique. No column may have a name for labels, or hold something
-    other than scores (see `columns.foreign_columns`). If several columns are numbered,
-    all must be, in ascending order.
+    Column names must be unique. No column may equal the labels, have a name for labels
+    but no fractions, or hold something other than scores (`columns.foreign_columns`).
+    If several columns are numbered, all must be, in ascending order.
 
     Args:
         values: Scores, possibly a data frame.
