@@ -106,7 +106,9 @@ def foreign_columns(
     values = np.asarray(values, np.float64)
     reasons: dict[str, str] = {}
     if labels is not None and len(names) > 1:
-        equal = label_columns(torch.from_numpy(values), torch.from_numpy(labels))
+        # torch warns about read-only arrays.
+        arrays = (np.require(each, requirements="W") for each in (values, labels))
+        equal = label_columns(*map(torch.from_numpy, arrays))
         reasons |= {names[place]: EQUALS_LABELS for place in equal}
     for place, name in enumerate(names):
         column = values[:, place]
