@@ -205,7 +205,10 @@ def _all_pairs(name: str, root: Path) -> dict[SplitName, list[_FilePair]]:
 
 
 def _files_by_stem(folder: Path) -> dict[str, Path]:
-    """List the image files in `folder` by stem; refuse files that cannot be used."""
+    """Map each stem to its image file in `folder`; {} if there is no such folder.
+
+    Images in formats that are not read, and two images with the same stem, are refused.
+    """
     if not folder.is_dir():
         return {}
     left_out = [

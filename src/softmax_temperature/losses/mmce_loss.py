@@ -75,10 +75,11 @@ def weighted_mmce(
 
     The focal paper trains on cross-entropy plus twice this penalty. The penalty is the
     distance between the mean of (1 - r) k(r, .) over correct predictions and the mean
-    of r k(r, .) over wrong predictions; a mean over no predictions is zero. With
-    `as_released`, every double mean is divided by its number of pairs a second time,
-    and a batch whose predictions are all correct or all wrong gives 0. The other
-    arguments and the errors are those of `mmce`.
+    of r k(r, .) over wrong predictions; a mean over no predictions is zero. The
+    square of this distance is a sum of three means over pairs of predictions. With
+    `as_released`, each of these means is divided by its number of pairs once more, and
+    a batch whose predictions are all correct or all wrong gives 0. The other arguments
+    and the errors are those of `mmce`.
     """
     check_flag(as_released, "as_released")
     _check(logits, labels, kernel_width)

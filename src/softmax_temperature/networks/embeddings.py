@@ -45,7 +45,8 @@ def extract(
     Args:
         network: Maps images to embeddings.
         preprocess: Maps images to the network's inputs.
-        batches: Images (b, 1 or 3, height, width) uint8, or lists of b tensors.
+        batches: Each batch is a uint8 tensor (b, 1 or 3, height, width), or a sequence
+            of b uint8 tensors (1 or 3, height, width), which may differ in size.
         device: The device to compute on.
         precision: The precision of matrix products.
         where: Name of the embeddings in error messages.

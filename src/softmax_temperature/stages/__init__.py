@@ -38,7 +38,7 @@ EARLY_LEARNING = Path("data/temperature_check/early_learning")
 
 
 class Registration(NamedTuple):
-    """The location of a stage.
+    """An entry of `REGISTRY`: the program, module, paper and output of a stage.
 
     Attributes:
         name: The name of the stage, and of the function that declares its cells.

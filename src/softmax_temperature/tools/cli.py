@@ -516,7 +516,8 @@ def rejudge(
 
     Use it after changing a paper's tables or claims. This writes the tables,
     claims.json and metrics.json in results/PROFILE/PAPER, needs no data/, and prints
-    every verdict that changed. The list of deviations stays as the run wrote it.
+    every verdict that changed. tables/deviations.csv stays as it is, because it
+    describes the code that trained the networks.
     """
     with uncollected():
         from softmax_temperature.tools import verdicts

@@ -92,7 +92,7 @@ def _normal(name: str) -> str:
 
 
 def main(extras: Sequence[str]) -> None:
-    """Write the lines that the project needs with `extras` to standard output."""
+    """Print the lines of requirements.lock that the project needs with `extras`."""
     lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     pins = needed(read_pins(lock), project, extras)

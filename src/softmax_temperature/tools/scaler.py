@@ -477,7 +477,8 @@ class TemperatureScaled(nn.Module):
         self.network = network
         self._classes = classes
         check_positive(temperature, "temperature", torch.get_default_dtype())
-        # The rows of the first outputs, and whether enough rows were checked.
+        # The logits so far, until there are enough rows to tell logits from
+        # probabilities; from then on, `_is_judged` is True.
         self._first_rows: Tensor | None = None
         self._is_judged = False
         self.register_buffer("temperature", torch.tensor(float(temperature)))

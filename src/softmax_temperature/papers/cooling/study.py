@@ -111,10 +111,10 @@ ON_CIFAR100 = dataset_in(("cifar100",)).called("CIFAR-100")
 COOLING_AS_PRINTED = NO_COOLING | where(
     refit="whole", period="epoch", optimizer_state="keep"
 )
-"""Selects runs without Cooling and runs with the paper's Cooling.
+"""Selects runs without Cooling and runs with Cooling as the studies read the paper.
 
-The paper's Cooling corrects the whole temperature after every epoch and keeps the
-optimizer's state.
+This Cooling corrects the whole temperature after every epoch and keeps the optimizer's
+state. The paper does not say what happens to this state.
 """
 EACH_BATCH = where(
     mode="last_layer", factor=1.0, change="Cooling after each batch"

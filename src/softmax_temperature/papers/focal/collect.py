@@ -88,8 +88,8 @@ _ON_THIS_MACHINE = ("vectors_sha256", "noise_archive")
 
 They are left out of the declared parameters.
 """
-# The linear model's numbers are rounded to this many decimal places: more than a figure
-# can show, but the file is half as large as without rounding.
+# The linear model's numbers are rounded to this many decimal places. A figure cannot
+# show more, and the tables with these numbers become half as large.
 _DIGITS = 6
 
 Row = Mapping[str, Any]

@@ -87,7 +87,7 @@ class BesideSelected(Contrast):
 
 @dataclass(frozen=True)
 class BesideScaled(Contrast):
-    """A contrast before temperature scaling, whose qualifier gives numbers after it.
+    """A contrast before temperature scaling; its qualifier adds the ECE after scaling.
 
     Attributes:
         contrast: The contrast that is judged.

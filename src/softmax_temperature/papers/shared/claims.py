@@ -682,7 +682,8 @@ def _verdict(
     """The verdict on all parts together, and the parts that decide it or leave it open.
 
     A claim about all parts is contradicted by one part, and a claim about some part is
-    supported by one part. The opposite verdicts need all parts. If only missing parts
+    supported by one part. For the opposite verdict, all parts must have been judged and
+    must agree. If only missing parts
     leave the verdict open, all judged parts are returned.
     """
     by_one, by_all = CONTRADICTED, HOLDS

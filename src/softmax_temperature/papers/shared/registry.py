@@ -75,8 +75,8 @@ def counts_text(counts: Sequence[int]) -> str:
 def described(value: Any) -> Any:
     """Describe a value as JSON that depends only on the value's content.
 
-    Functions and predicates are represented by their names and the values that they
-    enclose. Fields with their default value are left out, so that adding a field to a
+    A function is represented by its name and the values in its closure, a predicate by
+    the function that selects its rows. Fields with their default value are left out, so that adding a field to a
     class changes no digest. A renamed field appears under its `REGISTERED_AS` name.
 
     Raises:
