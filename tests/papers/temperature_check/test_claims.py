@@ -112,9 +112,9 @@ def test_confirmations_are_judged_where_a_sweep_has_them() -> None:
 
 
 def test_a_seed_is_judged_at_the_choice_of_the_other_seeds() -> None:
-    # Inverse temperature 0.1 is best only for seed 0, but there by a wide margin. If a seed's own numbers counted, 0.1
-    # would be chosen for every seed. Because they do not count, 1 is chosen for seed 0,
-    # and 0.1 for the other seeds.
+    # Inverse temperature 0.1 is best only for seed 0, but there by a wide margin. If a
+    # seed's own numbers counted, 0.1 would be chosen for every seed. Because they do
+    # not count, 1 is chosen for seed 0, and 0.1 for the other seeds.
     accuracies = dict.fromkeys(SEEDS, (0.5, 0.6)) | {0: (0.9, 0.1)}
     rows = [
         training("wrn", place, rate, seed, accuracy - 0.03 * (rate != 0.1))
