@@ -338,6 +338,25 @@ def test_brier_loss_is_the_brier_score() -> None:
     assert losses.brier_loss(torch.tensor([[0.0, 1e4]]), torch.tensor([0])).item() == 2
 
 
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("void", [-100, 1])
+def test_weighted_smoothing_is_torchs_for_indices_and_one_hot_labels(
+    reduction: str, void: int
+) -> None:
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(4, 5, 3, 2, generator=generator, dtype=torch.float64)
+    labels = torch.randint(5, (4, 3, 2), generator=generator)
+    weight = torch.tensor([0.5, 1, 2, 0, 3], dtype=torch.float64)
+    options = {"ignore_index": void, "reduction": reduction}
+    loss = losses.LabelSmoothingLoss(0.08, weight, **options)
+    # torch spreads the smoothing over the true class, too.
+    torchs = F.cross_entropy(logits, labels, weight, label_smoothing=0.1, **options)
+    torch.testing.assert_close(loss(logits, labels), torchs)
+    one_hot = F.one_hot(labels, 5).movedim(-1, 1).double()
+    if void == -100 and reduction != "mean":
+        torch.testing.assert_close(loss(logits, one_hot), torchs)
+
+
 def test_smoothing_is_less_than_torchs_by_the_true_classs_share() -> None:
     logits, labels = batch()
     ours = losses.label_smoothing_loss(logits, labels, smoothing=0.05)

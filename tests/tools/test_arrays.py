@@ -320,6 +320,42 @@ def test_a_probability_of_class_1_that_rounds_to_1_has_a_small_complement(
     assert read[-1, 0].item() == pytest.approx(np.log(torch.finfo(dtype).eps / 4))
 
 
+@pytest.mark.parametrize("kind", ["logits", "probs"])
+@pytest.mark.parametrize("classes", [2, 5, 10])
+def test_a_softmax_as_int8_is_neither_logits_nor_probabilities(
+    kind: str, classes: int
+) -> None:
+    generator = np.random.default_rng(0)
+    logits = 4 * generator.normal(size=(200, classes))
+    probs = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    labels = probs.argmax(axis=1)
+    labels[::5] = 0
+    quantised = np.clip(np.round(256 * probs) - 128, -128, 127)
+    for values in (quantised.astype(np.int8), quantised.astype(np.float32)):
+        with pytest.raises(ValueError, match=r"quantised softmax.* Add 128, divide"):
+            checked_logits(values, labels, kind)
+    with pytest.raises(ValueError, match="quantised softmax"):
+        TemperatureScaler().fit(quantised, labels)
+
+
+def test_whole_numbers_may_be_logits_of_two_classes() -> None:
+    first = np.round(8 * np.random.default_rng(0).normal(size=200))
+    logits = np.stack([first, -first], axis=1)
+    labels = (np.arange(200) % 5 == 0).astype(int)
+    assert checked_logits(logits, labels)[0].shape == (200, 2)
+
+
+def test_masked_entries_have_a_remedy_that_runs() -> None:
+    labels = np.ma.masked_equal(np.arange(40) % 3, 2)
+    logits = np.random.default_rng(0).normal(size=(40, 3))
+    with pytest.raises(ValueError, match=r"array\[~array\.mask\]\.data"):
+        checked_logits(logits, labels)
+    assert labels[~labels.mask].data.shape == (27,)
+    table = np.ma.masked_greater(logits, 1)
+    with pytest.raises(ValueError, match=r"array\[~array\.mask\.any\(axis=1\)\]"):
+        checked_logits(table, np.arange(40) % 3)
+
+
 @pytest.mark.parametrize(
     ("probs", "remedy"),
     [

@@ -64,7 +64,9 @@ class LabelSmoothingLoss(SampleLoss):
 
     In float32, a -log p below about 6e-8 becomes 0, as in torch: with smoothing 0,
     logits [[20, 0]] and label 0 give 0, where `FocalLoss(0)` returns 2.06e-9. The other
-    arguments and the shapes are those of `FocalLoss`; labels may be probabilities.
+    arguments and the shapes are those of `FocalLoss`; labels may be probabilities. With
+    `weight`, each class's term has its class's weight, and the mean divides by the
+    weights of the labels, as in `torch.nn.CrossEntropyLoss`.
     """
 
     arguments: ClassVar[tuple[str, ...]] = ("smoothing",)
@@ -99,6 +101,8 @@ class LabelSmoothingLoss(SampleLoss):
                 "Give less; at the upper end, all classes are equally probable.",
             )
         rows, targets = split_rows(logits, labels)
+        if self.weight is not None and not is_soft(rows, targets):
+            return self._weighted(logits, labels)
         plain = self.weight is None and self.reduction == "mean"
         if not plain or is_soft(rows, targets) or _may_be_masked(rows):
             return super().forward(logits, labels, epoch)
@@ -110,6 +114,27 @@ class LabelSmoothingLoss(SampleLoss):
         spread = min(self.smoothing / uniform, 1.0)
         loss = F.cross_entropy(widened(rows), targets.long(), label_smoothing=spread)
         return loss.to(logits.dtype)
+
+    def _weighted(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """The reduced loss with class weights for class indices, as torch defines it.
+
+        Each class's term has its class's weight, and the mean divides by the weights of
+        the labels.
+        """
+        rows, targets, counted = self.counted_rows(*split_rows(logits, labels))
+        if len(rows):
+            self.check_rows(rows, targets)
+        wide = widened(rows)
+        losses = self.soft_losses(wide, one_hot_targets(wide, targets), None)
+        if self.reduction == "mean":
+            weight = self.class_weights(rows.shape[1], losses.dtype)
+            assert weight is not None
+            return (losses.sum() / weight[targets.long()].sum()).to(logits.dtype)
+        if self.reduction == "sum":
+            return losses.sum().to(logits.dtype)
+        if counted is not None:
+            losses = losses.new_zeros(len(counted)).masked_scatter(counted, losses)
+        return losses.to(logits.dtype).view(labels.shape)
 
     def losses(
         self,

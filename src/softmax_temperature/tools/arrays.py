@@ -379,10 +379,11 @@ def _holds_numbers(values: Any) -> bool:
 def check_unmasked_entries(value: Any) -> None:
     """Refuse an array with masked entries; NumPy would treat them as numbers."""
     if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        rows = "~array.mask" if value.ndim == 1 else "~array.mask.any(axis=1)"
         raise ArgumentError(
             f"an array of shape {value.shape} has masked entries, and masks are not "
             "supported",
-            "Remove their rows: array[~mask.any(axis=1)].data.",
+            f"Remove their rows, here and in the other array: array[{rows}].data.",
         )
 
 
@@ -770,13 +771,13 @@ def checked_logits(
     _refuse_flattened(values, classes, f"{name}{kind}")
     values = _score_table(values, f"{name}{kind}")
     refuse_label_column(values, classes, f"{name}{kind}")
+    _refuse_decisions(values, f"{name}{kind}")
+    _refuse_quantised(values, f"{name}{kind}")
     if kind == "probs":
-        _refuse_decisions(values, f"{name}probs")
         single = values.shape[1] == 1
         values = _prob_table(values, f"{name}probs")
         table = torch.from_numpy(values)
     else:
-        _refuse_decisions(values, f"{name}logits")
         table = torch.from_numpy(values)
         check_not_probs(table, name=f"{name}logits", remedy=SAY_PROBS)
         if table.shape[1] == 1:
@@ -1025,6 +1026,32 @@ def _refuse_decisions(values: NDArray[Any], name: str) -> None:
     # large table need not be read.
     elif np.isin(values[0], (0, 1)).all() and np.isin(values, (0, 1)).all():
         raise _decisions(name)
+
+
+def _refuse_quantised(values: NDArray[Any], name: str) -> None:
+    """Refuse 256 p - 128, the whole numbers in which int8 networks give softmax p.
+
+    `values` have shape (n, classes, ...).
+    """
+    classes = values.shape[1]
+    # Look at the first row first: it is enough for almost all other tables.
+    for rows in (values[:1], values):
+        numbers = rows.astype(np.float64)
+        if not (numbers == np.floor(numbers)).all() or numbers.max() > 127:
+            return
+        # Rounding changes a sum by at most half a unit per class, and 256 becomes 127.
+        misses = np.abs(numbers.sum(axis=1) - (256 - 128 * classes))
+        if numbers.min() < -128 or misses.max() > classes / 2 + 1:
+            return
+    # The whole-number logits of two classes may be opposite, too, but not that large.
+    if len(values) >= FEW_ROWS and numbers.min() <= -120:
+        raise ArgumentError(
+            f"{name} must be logits or probabilities, but they look like a quantised "
+            "softmax: whole numbers from -128 to 127 whose rows sum to about "
+            f"{256 - 128 * classes}",
+            "Add 128, divide by 256, and give them as probabilities: kind='probs' "
+            "(--probs).",
+        )
 
 
 def _decisions(name: str) -> ArgumentError:
