@@ -394,6 +394,15 @@ def test_labels_whose_index_has_another_order_are_refused(entry: str) -> None:
         ENTRIES[entry](FRAME, labels)
 
 
+def test_columns_numbered_by_fractions_are_in_numerical_order() -> None:
+    frame = pd.DataFrame(np.c_[LOGITS, LOGITS[:, 0] - 9], columns=np.arange(11) * 1.0)
+    expected = TemperatureScaler().fit(frame.to_numpy(), LABELS).temperature_
+    assert TemperatureScaler().fit(frame, LABELS).temperature_ == expected
+    by_text = frame[sorted(frame.columns, key=str)]  # 0.0, 1.0, 10.0, 2.0, ...
+    with pytest.raises(ValueError, match="not in numerical order"):
+        TemperatureScaler().fit(by_text, LABELS)
+
+
 def test_a_frame_of_numbered_or_named_columns_is_a_matrix() -> None:
     expected = TemperatureScaler().fit(LOGITS, LABELS).temperature_
     named = FRAME.set_axis(list("abcdefghij"), axis=1)

@@ -285,3 +285,126 @@ def test_a_label_of_another_name_and_a_score_have_a_remedy_that_works(
     pd.DataFrame({"score": [0.25] * 9, "label": 1}).to_csv(path, index=False)
     found = read_arrays(path, "probs", required=("probs", "labels"))
     assert found["probs"].shape == (9, 1)
+
+
+@pytest.mark.parametrize("columns", [(), ("*.0",)])
+@pytest.mark.parametrize("prefix", ["", "logit_"])
+def test_columns_numbered_by_fractions_are_classes(
+    prefix: str, columns: tuple[str, ...], tmp_path: Path
+) -> None:
+    frame = table([f"{prefix}{number}.0" for number in range(CLASSES)])
+    by_text = sorted(frame.columns)  # As text: 0.0, 1.0, 10.0, 2.0, ...
+    found = read(frame[by_text], tmp_path, columns)
+    np.testing.assert_allclose(found["logits"], LOGITS)
+    np.testing.assert_array_equal(found["labels"], LABELS)
+    thresholds = table([f"t0.{number}" for number in range(CLASSES)])
+    np.testing.assert_allclose(read(thresholds, tmp_path)["logits"], LOGITS)
+
+
+def test_a_line_of_numbers_that_count_as_fractions_is_a_header(tmp_path: Path) -> None:
+    path = tmp_path / "bare.csv"
+    pd.DataFrame(LOGITS, columns=np.arange(CLASSES) * 1.0).to_csv(path, index=False)
+    found = read_arrays(path, "logits", required=("logits",))
+    np.testing.assert_allclose(found["logits"], LOGITS)
+    # Two such numbers are probabilities.
+    np.savetxt(path, np.eye(2)[[0, 1, 1]], fmt="%.1f", delimiter=",")
+    found = read_arrays(path, "probs", required=("probs",))
+    np.testing.assert_array_equal(found["probs"], np.eye(2)[[0, 1, 1]])
+
+
+IDS = {
+    "text": np.array([f"i{row:02}" for row in range(20)]),
+    "numbers": np.arange(20) * 3 + 7,
+    "floats": np.arange(20) * 3.0 + 7,
+}
+ORDER = np.r_[:4, 19:3:-1]  # The rows from row 4 on are reversed.
+LOGIT_NAMES = [f"logit_{number}" for number in range(CLASSES)]
+
+
+def read_pair(
+    folder: Path, ending: str, scores: pd.DataFrame, labels: pd.DataFrame
+) -> dict[str, np.ndarray]:
+    """Write scores and labels to two files, and read them by the pattern `logit_*`."""
+    paths = (folder / f"lo{ending}", folder / f"la{ending}")
+    for path, frame in zip(paths, (scores, labels), strict=True):
+        if ending == ".csv":
+            frame.to_csv(path, index=False)
+        else:
+            frame.to_parquet(path)
+    columns = ("logit_*",)
+    found, _ = read_rows("logits", *paths, "validation", None, None, columns=columns)
+    return found
+
+
+def keyed(keys: dict[str, np.ndarray]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Tables of scores and of labels that both have the columns `keys`."""
+    scores = pd.DataFrame(LOGITS, columns=LOGIT_NAMES).assign(**keys)
+    return scores, pd.DataFrame({"label": LABELS}).assign(**keys)
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+@pytest.mark.parametrize("kind", list(IDS))
+def test_two_files_whose_common_key_has_another_order_are_refused(
+    kind: str, ending: str, tmp_path: Path
+) -> None:
+    scores, labels = keyed({"image_id": IDS[kind]})
+    found = read_pair(tmp_path, ending, scores, labels)
+    np.testing.assert_array_equal(found["labels"], LABELS)
+    reordered = labels.iloc[ORDER].reset_index(drop=True)
+    with pytest.raises(InputError) as refused:
+        read_pair(tmp_path, ending, scores, reordered)
+    assert str(refused.value) == (
+        f"{tmp_path / f'lo{ending}'}, {tmp_path / f'la{ending}'}: have the same column "
+        "'image_id' in different orders, from row 4 on. Sort both files by it."
+    )
+    # Validation rows are a pair of files, too.
+    pair = (tmp_path / f"lo{ending}", tmp_path / f"la{ending}")
+    good = (tmp_path / "good.csv", tmp_path / "labels.csv")
+    scores.to_csv(good[0], index=False)
+    labels.to_csv(good[1], index=False)
+    with pytest.raises(InputError, match="'image_id' in different orders"):
+        read_rows("logits", *good, "validation", *pair, columns=("logit_*",))
+
+
+def test_two_files_of_which_one_lacks_rows_of_the_other_are_refused(
+    tmp_path: Path,
+) -> None:
+    scores, labels = keyed({"image_id": IDS["numbers"]})
+    for other in (labels.replace({"image_id": {IDS["numbers"][2]: 1000}}), labels[:2]):
+        with pytest.raises(
+            InputError, match=r"values in column 'image_id', from row 2"
+        ):
+            read_pair(tmp_path, ".csv", scores, other)
+
+
+def test_columns_that_are_no_common_key_may_differ(tmp_path: Path) -> None:
+    scores, labels = keyed(
+        {"seconds": LOGITS[:, 0], "fold": np.arange(20) % 5, "id": IDS["numbers"]}
+    )
+    labels = labels.assign(
+        seconds=LOGITS[::-1, 0], fold=np.arange(20)[::-1] % 5, id=np.arange(20) + 500
+    )
+    found = read_pair(tmp_path, ".csv", scores, labels)
+    np.testing.assert_allclose(found["logits"], LOGITS)
+    np.testing.assert_array_equal(found["labels"], LABELS)
+
+
+@pytest.mark.parametrize(
+    ("name", "shown"), [(None, "index"), ("image_id", "column 'image_id'")]
+)
+def test_a_stored_index_of_another_order_is_refused(
+    name: str | None, shown: str, tmp_path: Path
+) -> None:
+    index = pd.Index(IDS["numbers"], name=name)
+    scores, labels = (frame.set_index(index) for frame in keyed({}))
+    read_pair(tmp_path, ".parquet", scores, labels)
+    fault = f"have the same {shown} in different orders, from row 4 on"
+    with pytest.raises(InputError, match=fault):
+        read_pair(tmp_path, ".parquet", scores, labels.iloc[ORDER])
+    # The index is a key without --columns, too.
+    paths = (tmp_path / "lo.parquet", tmp_path / "la.parquet")
+    with pytest.raises(InputError, match=fault):
+        read_rows("logits", *paths, "validation", None, None)
+    # pandas' default index says nothing about the samples.
+    default = labels.iloc[ORDER].reset_index(drop=True)
+    read_pair(tmp_path, ".parquet", scores.set_index(pd.Index(ORDER)), default)

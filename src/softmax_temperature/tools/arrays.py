@@ -45,10 +45,12 @@ from softmax_temperature.tools.tables import (
     MOST_NAMED,
     NUMBERED,
     arrays_of,
+    check_same_order,
     explained,
     listed,
     numbered_columns,
     numbered_key,
+    plain_names,
 )
 
 Arrays = dict[str, NDArray[Any]]
@@ -181,8 +183,10 @@ def _read_pair(
             path, matrix, required=required, optional=optional, columns=columns
         )
     own = ("labels", *OTHER_NAMES["labels"])
-    given = read_arrays(labels, matrix, required=("labels",))
-    arrays = read_arrays(
+    own_content, given_content = read_content(path), read_content(labels)
+    given = _arrays_in(given_content, labels, matrix, required=("labels",))
+    arrays = _arrays_in(
+        own_content,
         path,
         matrix,
         required=(matrix,),
@@ -197,6 +201,8 @@ def _read_pair(
                 where=str(path),
                 remedy=f"Omit --labels, or save only the {matrix} in this file.",
             )
+    if all(each.suffix.lower() in TABLE_ENDINGS for each in (path, labels)):
+        check_same_order(own_content, given_content, columns, f"{path}, {labels}")
     return arrays | given
 
 
@@ -207,16 +213,38 @@ def read_arrays(
     required: Sequence[str],
     optional: Sequence[str] = (),
     columns: Sequence[str] = (),
-    given_labels: NDArray[Any] | None = None,
 ) -> Arrays:
     """Read the arrays in the file `path`, by name.
 
-    The module `tables` selects the columns of a table; it needs `given_labels`, the
-    labels, if they are in a file of their own. If a file holds one array without a
-    name, this array is the required one if only one is required, and otherwise the
-    matrix.
+    The module `tables` selects the columns of a table. If a file holds one array
+    without a name, this array is the required one if only one is required, and
+    otherwise the matrix.
     """
-    content = read_content(path)
+    return _arrays_in(
+        read_content(path),
+        path,
+        matrix,
+        required=required,
+        optional=optional,
+        columns=columns,
+    )
+
+
+def _arrays_in(
+    content: Any,
+    path: Path,
+    matrix: str,
+    *,
+    required: Sequence[str],
+    optional: Sequence[str] = (),
+    columns: Sequence[str] = (),
+    given_labels: NDArray[Any] | None = None,
+) -> Arrays:
+    """The arrays in `content`, which is that of the file `path`, by name.
+
+    The module `tables` needs `given_labels`, the labels, if they are in a file of their
+    own.
+    """
     if path.suffix.lower() in TABLE_ENDINGS:
         if not len(content):
             raise InputError(
@@ -618,7 +646,7 @@ def column_names(values: Any) -> list[str] | None:
         names = getattr(values, "columns", None)
     if names is None or callable(names):
         return None
-    return [str(column).strip() for column in names]
+    return plain_names([str(column).strip() for column in names])
 
 
 def _is_of_pandas(values: Any) -> bool:

@@ -146,6 +146,10 @@ def _is_row_of_numbers(cells: Sequence[Any]) -> bool:
         return False
     if any(not isinstance(cell, str) for cell in cells):  # Empty cells are NaN.
         return False
+    if len(cells) > 2:
+        # Labels of type float give the names 0.0, 1.0, 2.0, ... Two such cells may be
+        # probabilities.
+        cells = [cell.removesuffix(".0") for cell in cells]
     if len(cells) == 1 or not all(cell.isdigit() for cell in cells):
         return True
     return not counts([int(cell) for cell in cells])

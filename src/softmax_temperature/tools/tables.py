@@ -3,6 +3,7 @@
 Columns are chosen by name, never because they are numeric. The column of labels has one
 of the names in `LABEL_NAMES`. The columns of classes (or dimensions) are named by plain
 numbers, `0`, `1`, ..., or by a common prefix and a number, `logit_0`, `logit_1`, ...
+Numbers may be written as fractions, `0.0`, `1.0`, ..., as labels of type float are.
 The numbers count from 0 or 1 without a gap, and give the order. A binary classifier has
 one column, with one of `SINGLE_NAMES`. Unless `--columns` lists the columns to use, a
 table with any other column is refused, and the error names that column.
@@ -62,6 +63,9 @@ SINGLE_NAMES: Mapping[str, Sequence[str]] = {
 NUMBERED = re.compile(r"(?P<prefix>.*?)(?P<number>\d+)")
 # `--columns` and data frames may also have text after the number: `class_0_logit`.
 NUMBER_INSIDE = re.compile(rf"{NUMBERED.pattern}(?P<suffix>\D*)")
+FRACTION = re.compile(r"(?P<whole>\D*\d+)\.(?P<rest>\d+)")
+# The largest whole number that float64 tells apart from its neighbours.
+LARGEST_KEY = 2**53
 # The number of columns that a message names; further columns are counted.
 MOST_NAMED = 5
 
@@ -89,6 +93,8 @@ def arrays_of(
         InputError: If a column is neither the label nor a class.
     """
     names = [str(name).strip() for name in table.columns]
+    # The names in `columns` are those in the file.
+    names = names if columns else plain_names(names)
     table = table.set_axis(names, axis=1)
     labels = _label_names(table, alone="labels" in required)
     others = [name for name in names if name not in labels]
@@ -119,6 +125,110 @@ def arrays_of(
         known = arrays.get("labels", given_labels)
         _refuse_foreign(arrays[matrix], chosen, columns, matrix, known, where)
     return arrays
+
+
+def _stripped(table: pd.DataFrame) -> pd.DataFrame:
+    """The table with its columns' names as text without spaces around it."""
+    return table.set_axis([str(name).strip() for name in table.columns], axis=1)
+
+
+def check_same_order(
+    scores: pd.DataFrame, labels: pd.DataFrame, columns: Sequence[str], where: str
+) -> None:
+    """Refuse scores and labels if a key says that their rows do not belong together.
+
+    A key is an index, or a column that is neither a score nor a label and that both
+    tables have. It holds text, or whole numbers that are all distinct. If the two
+    tables share no value of it, it is no common key.
+
+    Args:
+        scores: The table of the scores.
+        labels: The table of the labels.
+        columns: Names and patterns of the classes' columns.
+        where: Names of the two files in messages.
+    """
+    scores, labels = _stripped(scores), _stripped(labels)
+    own = []
+    if columns:  # Without --columns, all columns of the table are scores.
+        named = _label_names(scores, alone=False)
+        others = [name for name in scores.columns if name not in named]
+        chosen = _chosen(others, columns, where)
+        own = [name for name in others if name not in chosen]
+    named = _label_names(labels, alone=True)
+    # Without a column named label, all columns of the table are labels.
+    given = [name for name in labels.columns if named and name not in named]
+    keys = _keys(scores, own)
+    others_keys = _keys(labels, given)
+    for name, values in keys.items():
+        if name in others_keys:
+            _check_key(name, values, others_keys[name], where)
+
+
+def _keys(table: pd.DataFrame, names: Sequence[str]) -> dict[str, pd.Series[str]]:
+    """The keys among the columns `names` and the index of a table, as text."""
+    columns = {f"column {name!r}": table[name] for name in names}
+    index = table.index
+    if index.names == [None]:
+        columns["index"] = index.to_series()
+    else:
+        # A csv file has the same index as a column, so give it the name of a column.
+        name = ", ".join(str(each) for each in index.names)
+        columns[f"column {name!r}"] = index.to_series()
+    return {
+        name: text
+        for name, column in columns.items()
+        if not (_is_unnamed(name) and _is_default(column))
+        and (text := _key_text(column)) is not None
+    }
+
+
+def _is_unnamed(name: str) -> bool:
+    """Whether a key is an index without a name, which csv files have as a column."""
+    return name == "index" or name.startswith("column 'Unnamed:")
+
+
+def _is_default(column: pd.Series[Any]) -> bool:
+    """Whether a column counts the rows from 0, as pandas' default index does."""
+    return column.tolist() == list(range(len(column)))
+
+
+def _key_text(column: pd.Series[Any]) -> pd.Series[str] | None:
+    """The column as text if it may be a key, and otherwise None."""
+    kind = column.dtype.kind
+    if kind in "bc" or is_nested(column.to_numpy()):
+        return None
+    if kind in "iuf":
+        if column.hasnans or not column.is_unique:
+            return None
+        if kind == "f":
+            numbers = column.to_numpy(np.float64)
+            if has_fractions(numbers) or not (np.abs(numbers) <= LARGEST_KEY).all():
+                return None
+            column = column.astype(np.int64)
+    return column.astype(str).str.strip().reset_index(drop=True)
+
+
+def _check_key(
+    name: str, values: pd.Series[str], others: pd.Series[str], where: str
+) -> None:
+    """Refuse two columns of keys that share values but are not equal."""
+    if values.tolist() == others.tolist() or not values.isin(others).any():
+        return
+    shorter = min(len(values), len(others))
+    differs = values[:shorter].to_numpy() != others[:shorter].to_numpy()
+    row = int(differs.argmax()) if differs.any() else shorter
+    if sorted(values) == sorted(others):
+        raise InputError(
+            f"have the same {name} in different orders, from row {row} on",
+            where=where,
+            remedy="Sort both files by it.",
+        )
+    raise InputError(
+        f"have different values in {name}, from row {row} on",
+        where=where,
+        remedy="Give the same rows in both files, in the same order. If it does not "
+        "identify the rows, drop it from one file.",
+    )
 
 
 def _label_names(table: pd.DataFrame, *, alone: bool) -> list[str]:
@@ -190,7 +300,8 @@ def _chosen(others: Sequence[str], columns: Sequence[str], where: str) -> list[s
                 where=where,
                 remedy=nearest(pattern, others),
             )
-        chosen += sorted(matches, key=numbered_key)
+        plain = dict(zip(matches, plain_names(matches), strict=True))
+        chosen += sorted(matches, key=lambda name: numbered_key(plain[name]))
     if len(set(chosen)) < len(chosen):
         twice = next(name for name in chosen if chosen.count(name) > 1)
         raise InputError(
@@ -251,15 +362,33 @@ def numbered_columns(columns: Sequence[str]) -> list[str]:
 
     If there are several numbered groups, none is known to be that of the classes.
     """
-    groups: dict[tuple[str, str], list[str]] = {}
-    for column in columns:
-        texts, number = numbered_key(column)
+    groups: dict[tuple[str, str], dict[str, int]] = {}
+    for column, plain in zip(columns, plain_names(columns), strict=True):
+        texts, number = numbered_key(plain)
         if number >= 0:
-            groups.setdefault(texts, []).append(column)
+            groups.setdefault(texts, {})[column] = number
     several = [group for group in groups.values() if len(group) > 1]
-    if len(several) != 1 or not counts([numbered_key(each)[1] for each in several[0]]):
+    if len(several) != 1 or not counts(list(several[0].values())):
         return []
-    return several[0]
+    return list(several[0])
+
+
+def plain_names(names: Sequence[str]) -> list[str]:
+    """The names with `0.0`, `1.0`, ... written as `0`, `1`, ...
+
+    Labels of type float give such names. If a name ends in another fraction, as in
+    `0.0`, `0.1`, ..., the fractions count, and the names stay as they are.
+    """
+    matches = [FRACTION.fullmatch(name) for name in names]
+    if any(match and match["rest"] != "0" for match in matches):
+        return list(names)
+    plain = [
+        match["whole"] if match else name
+        for match, name in zip(matches, names, strict=True)
+    ]
+    several = sum(match is not None for match in matches) > 1
+    unique = len(set(plain)) == len(set(names))
+    return plain if several and unique else list(names)
 
 
 def numbered_key(name: str) -> tuple[tuple[str, str], int]:
