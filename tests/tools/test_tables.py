@@ -350,7 +350,7 @@ def test_two_files_whose_common_key_has_another_order_are_refused(
     scores, labels = keyed({"image_id": IDS[kind]})
     found = read_pair(tmp_path, ending, scores, labels)
     np.testing.assert_array_equal(found["labels"], LABELS)
-    reordered = labels.iloc[ORDER].reset_index(drop=True)
+    reordered = labels.take(ORDER).reset_index(drop=True)
     with pytest.raises(InputError) as refused:
         read_pair(tmp_path, ending, scores, reordered)
     assert str(refused.value) == (
@@ -400,11 +400,11 @@ def test_a_stored_index_of_another_order_is_refused(
     read_pair(tmp_path, ".parquet", scores, labels)
     fault = f"have the same {shown} in different orders, from row 4 on"
     with pytest.raises(InputError, match=fault):
-        read_pair(tmp_path, ".parquet", scores, labels.iloc[ORDER])
+        read_pair(tmp_path, ".parquet", scores, labels.take(ORDER))
     # The index is a key without --columns, too.
     paths = (tmp_path / "lo.parquet", tmp_path / "la.parquet")
     with pytest.raises(InputError, match=fault):
         read_rows("logits", *paths, "validation", None, None)
     # pandas' default index says nothing about the samples.
-    default = labels.iloc[ORDER].reset_index(drop=True)
+    default = labels.take(ORDER).reset_index(drop=True)
     read_pair(tmp_path, ".parquet", scores.set_index(pd.Index(ORDER)), default)
