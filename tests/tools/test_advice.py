@@ -54,6 +54,26 @@ def test_clear_evidence_says_what_to_divide_by_and_what_that_does() -> None:
     )
 
 
+def test_an_interval_without_an_upper_end_is_no_reason_to_divide() -> None:
+    advice = advise(CLEAR._replace(temperature=106.0, low=35.9, high=float("inf")))
+    assert not advice.scale
+    assert advice.sentence.startswith(
+        "The logits may say nothing about the labels: T = 106 [35.9, inf] may be "
+        "infinite. Check that column c holds class c"
+    )
+
+
+def test_few_shuffled_labels_are_told_to_scale() -> None:
+    generator = torch.Generator().manual_seed(0)
+    told = 0
+    for _ in range(20):
+        logits = 3 * torch.randn(300, 3, generator=generator)
+        labels = torch.randint(3, (300,), generator=generator)
+        text = str(calibrate(logits, labels, bootstrap=0, fit_on="all"))
+        told += "divide the logits" in text
+    assert told <= 4, "an interval at 90 % excludes a true infinity in one of ten"
+
+
 def test_no_change_is_written_with_minus_zero() -> None:
     sentence = advise(CLEAR._replace(change=(-0.07, -0.0001))).sentence
     assert sentence.endswith("(change -4.5 [-7.0, -0.01]).")
