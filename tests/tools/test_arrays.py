@@ -338,6 +338,21 @@ def test_a_softmax_as_int8_is_neither_logits_nor_probabilities(
         TemperatureScaler().fit(quantised, labels)
 
 
+def test_arrays_may_be_read_backwards() -> None:
+    logits = np.random.default_rng(0).normal(size=(300, 3))
+    labels = logits.argmax(axis=1)
+    labels[::3] = 0
+    expected = TemperatureScaler().fit(logits, labels).temperature_
+    for table, classes in (
+        (logits[::-1], labels[::-1]),
+        (logits[:, ::-1], 2 - labels),
+        (np.asfortranarray(logits), labels),
+    ):
+        fitted = TemperatureScaler().fit(table, classes).temperature_
+        assert fitted == pytest.approx(expected, rel=1e-6)
+        assert checked_logits(table, classes)[0].shape == (300, 3)
+
+
 def test_whole_numbers_may_be_logits_of_two_classes() -> None:
     first = np.round(8 * np.random.default_rng(0).normal(size=200))
     logits = np.stack([first, -first], axis=1)
