@@ -839,7 +839,7 @@ def refuse_label_column(values: NDArray[Any], labels: NDArray[Any], name: str) -
     plain = plain_labels(labels)
     if plain is None or values.ndim != 2 or values.shape[1] < 2:
         return
-    table = torch.from_numpy(np.require(values, requirements="CW"))
+    table = torch.from_numpy(np.require(values, requirements=["C", "W"]))
     check_no_label_column(table, torch.from_numpy(plain), name)
 
 
