@@ -53,7 +53,7 @@ _STUDY = "collection"
 _N = {_STUDY: 21}
 _REPEATS = {_STUDY: 20}
 _LOOKS = {_STUDY: 4}
-"""Four looks: three earlier versions of the study had twelve of the data sets."""
+"""Four looks: the study ran three times with twelve of the data sets, then with 21."""
 _WIDENED = (
     "Student's interval, widened after Nadeau and Bengio for folds that share training "
     "data."
@@ -63,7 +63,8 @@ _WIDENED = (
 def _rescaling(optimizer: str) -> Difference:
     """The accuracy with the rescaled loss minus that with the plain loss.
 
-    Both are trained with `optimizer`, at the upper half of the inverse temperatures.
+    Both are trained with `optimizer`, at the inverse temperatures in the upper half of
+    the grid.
     """
     return Difference(
         of=BEST_ACCURACY,

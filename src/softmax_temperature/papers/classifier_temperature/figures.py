@@ -99,9 +99,10 @@ def figure_1(runs: Runs) -> Figure:
 
 @style()
 def figure_2(runs: Runs) -> Figure:
-    """Draw one pair's mean accuracy ± sd over the inverse temperature.
+    """Draw one pair's accuracy against the inverse temperature.
 
-    There is one panel per optimizer and one line per loss.
+    There is one panel per optimizer and one line per loss. A line is the mean over
+    repeats, and its band the standard deviation.
     """
     chosen = runs.select(RESCALING)
     rows = chosen.assign(accuracy=PERCENT * BEST_ACCURACY.of(runs, chosen))
@@ -282,10 +283,10 @@ def _outer_strips(grid: list[Axes], predictions: Any) -> None:
 
 @style()
 def accuracy_curves(runs: Runs) -> Figure:
-    """Draw a figure of ours: best test accuracy over inverse temperatures.
+    """Draw the best test accuracy over inverse temperatures.
 
-    There is one panel per data set.
-    Each line shows a backbone. The dot on a line shows the backbone's recorded optimum.
+    The paper has no such figure. There is one panel per data set. Each line shows a
+    backbone, and the dot on the line shows the recorded optimum of the pair.
     """
     table = pairs(runs)
     accuracies = searches(runs)
@@ -316,8 +317,9 @@ def accuracy_curves(runs: Runs) -> Figure:
 
 @style()
 def cost_of_rules(runs: Runs) -> Figure:
-    """Draw a figure of ours: the accuracy that each rule loses, as a box over pairs.
+    """Draw the accuracy that each rule loses, as a box over pairs.
 
+    The paper has no such figure. A dot is the accuracy that the rule loses on one pair.
     A box spans the quartiles, and its whiskers the central 90 % of the pairs.
     """
     rules = runs.tables["rules"]

@@ -38,8 +38,9 @@ PAIR_COLUMNS = (
 )
 """The columns of the table of pairs.
 
-They have the best inverse temperature of a pair with its plateau, and the 23 statistics
-of its embeddings. `log_variance` is empty if the searches have only one repeat.
+They include the best inverse temperature of a pair with its plateau, and the 23
+statistics of the embeddings. `log_variance` is the variance over repeats of the
+logarithm of the best inverse temperature; it is empty if there is only one repeat.
 """
 MEASURED_COLUMNS = {"pairs": PAIR_COLUMNS}
 """The columns of the measured tables that belong to runs."""
@@ -88,8 +89,7 @@ def _high_temperatures(table: pd.DataFrame) -> pd.Series[bool]:
 UPPER_HALF = Where("the upper half of the grid", _high_temperatures)
 """The inverse temperatures at and above the median of Figure 2's grid."""
 
-# Metrics.
-# ------------------------------------------------------------------------------
+# Metrics. -----------------------------------------------------------------------------
 
 BEST_ACCURACY = Metric("best_accuracy", label="accuracy")
 """Test accuracy after the best epoch, as in the paper."""

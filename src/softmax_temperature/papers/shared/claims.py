@@ -51,7 +51,10 @@ _QUANTITIES = {
     "accuracy-depends-weakly-on-logit-norm": "points of accuracy beyond half of what "
     "the inverse temperature changes",
 }
-"""The quantity behind a claim's number, by claim, if the unit does not express it."""
+"""What a claim's number measures, by the claim's id, where the unit does not say it.
+
+Readers see this text in place of the unit.
+"""
 LOG_RATIO = "logarithm of the ratio"
 """The beginning of the unit of a number that is the logarithm of a ratio."""
 _PARTS_IN_WORDS = {"right, sign reversed": "fall of the right ones' NLL"}
@@ -108,7 +111,7 @@ class Criterion:
         return ends[1] <= self.low or ends[0] >= self.high
 
     def margin(self, value: float) -> float:
-        """The distance of `value` to the nearest bound, negative outside the region."""
+        """The distance from `value` to the nearest bound, negative outside the region."""
         return min(value - self.low, self.high - value)
 
     def distances(self, value: float) -> list[float]:
@@ -148,7 +151,10 @@ def above(bound: float = 0.0, *, some: bool = False) -> Criterion:
 
 
 def below(bound: float = 0.0) -> Criterion:
-    """The criterion of superiority if less is better: the interval is below `bound`."""
+    """The criterion of superiority if less is better.
+
+    The interval must lie below `bound`.
+    """
     return Criterion("superiority", high=bound)
 
 
@@ -264,6 +270,8 @@ class Judged:
             were at its centre.
         planned: The effect behind `n_for_power`, see `_planned_effect`.
         n_for_power: The smallest n that detects the planned effect with 80 % power.
+            None if no effect is planned, or if more than `statistics.LARGEST_N` values
+            would be needed.
         unit: The unit of the numbers.
         part: The part whose numbers are shown; "" for a claim with one part. In
             `claims.json` it is appended to the unit: "accuracy, FL-3 against FL-2".
@@ -415,8 +423,8 @@ def judge(
         measurement: The estimates of the parts.
         all_tasks: Whether tasks that the paper does not have are pooled as well.
         elsewhere: The claim's primary study, if the measurement is from another study,
-            otherwise "". The note of a claim that is not tested says that this study
-            would test it.
+            otherwise "". If the claim is not tested, its note says that the primary
+            study would test it.
         level: The level at which a part is judged, before the correction for several
             parts.
         levels_of_parts: The level of each part that is not judged at `level`, by the
@@ -463,7 +471,7 @@ def _absent(measurement: Measurement) -> str:
 
 
 def _count_of_parts(measurement: Measurement, judged: Sized) -> int:
-    """The number of parts for which the levels of single parts are corrected.
+    """The number of parts for which `_judged_parts` corrects the level of a verdict.
 
     For a claim about all parts together, missing parts count as well.
     """
@@ -683,8 +691,8 @@ def _verdict(
 
     A claim about all parts is contradicted by one part, and a claim about some part is
     supported by one part. For the opposite verdict, all parts must have been judged and
-    must agree. If only missing parts
-    leave the verdict open, all judged parts are returned.
+    must agree. If only missing parts leave the verdict open, all judged parts are
+    returned.
     """
     by_one, by_all = CONTRADICTED, HOLDS
     if criterion.some:
@@ -883,8 +891,8 @@ def texts(row: dict[str, Any]) -> dict[str, str]:
     shown["note"] = _in_words("; ".join(filter(None, extra)))
     about = [_in_words(part), _ratio_text(row), _counts_text(row)]
     qualifiers = "; ".join(filter(None, [*about, *_qualifiers(row, scale)]))
-    # Over several tasks the sd is mostly the tasks' differences, which the interval for
-    # these tasks leaves out.
+    # Over several tasks, do not show the sd: it mostly reflects differences between the
+    # tasks, and the interval does not, because it is for exactly these tasks.
     estimate = _estimate_text(row, scale, with_sd=task_count(row) < 2)
     shown["ours"] = f"{estimate} {unit} ({qualifiers})"
     shown["must lie"] = region.where(scale)
@@ -914,7 +922,7 @@ def _counts_text(row: dict[str, Any]) -> str:
 
 
 def _qualifiers(row: dict[str, Any], scale: int) -> list[str]:
-    """Texts that are shown wherever a row's numbers are.
+    """Texts that are shown wherever a row's numbers are, such as the row's remark.
 
     If one part is enough for the claim, the texts give each part's own verdict. If an
     optional part was not run, they list the parts that were judged and the parts that

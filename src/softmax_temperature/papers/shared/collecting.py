@@ -279,7 +279,7 @@ def _with_left_out(
         return Runs(nothing, pd.DataFrame(columns=LONG), {NOT_RUN: not_run})
     if not_run.empty:
         return runs
-    # An experiment that did not run may have factors that no collected run has.
+    # Add the columns of factors that only experiments that did not run have.
     columns = list(dict.fromkeys([*runs.table, *factors]))
     table = runs.table.reindex(columns=columns)
     return replace(runs, table=table, tables={**runs.tables, NOT_RUN: not_run})
@@ -371,7 +371,8 @@ def _still_declared(
 ) -> set[str]:
     """Names of the recorded cells that match a declared run in factors and parameters.
 
-    A cell that several runs share must have at least as many recorded runs as declared.
+    If several runs share a cell, at least as many runs of the cell must be recorded as
+    are declared.
     """
     if recorded is None:
         return set()

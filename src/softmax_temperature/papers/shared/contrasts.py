@@ -148,7 +148,9 @@ class Declared(Contrast):
         note_metrics: Other metrics of the same runs, by their names in the note, which
             gives the same contrast for each of them.
         lost_as: Words for the value that `of` gives to a lost run, if it gives one.
-        note: Function that writes a note about the runs.
+        note: Function that takes all runs of the study and the rows of the runs behind
+            the contrast, and returns a text for the notes column, such as "3 of 8
+            trainings overflowed".
         counted: Plural noun for a task's values, such as "seeds".
         left_out: Whether each value comes from a choice or a fit on the other values,
             which widens the interval.
@@ -222,7 +224,8 @@ class Declared(Contrast):
         parts: dict[str, Quantity] = {}
         missing: dict[str, str] = {}
         behind = []
-        # A categorical column defines the order of its values.
+        # Sort the values, so that the parts of a categorical column are in the order of
+        # its categories.
         for value in groups.drop_duplicates().sort_values():
             whole = self._restricted(where(**{self.split_by: value})).evidence(runs)
             name = value_label(self.split_by, value)
@@ -484,12 +487,15 @@ class Parts(Contrast):
         required: Whether the claim stays inconclusive if a part was not run and the
             other parts alone do not decide it. If False, the other parts decide, and
             the row names the parts that were judged and the parts that were not run.
-        whole: Whether the claim is not tested until all parts were run, unless a part
-            contradicts it.
+        whole: Whether the claim is about all parts together. If it is, and a part is
+            missing, the claim is not tested: the other parts cannot support it alone,
+            but one of them can still contradict it.
         absent: One reason why parts are missing, to give instead of each part's own
             reason.
         unit_as: The unit, if it differs from the first contrast's.
-        note: Function that writes a note about the runs.
+        note: Function that takes all runs of the study and the rows of the runs behind
+            the contrast, and returns a text for the notes column, such as "3 of 8
+            trainings overflowed".
         averaged: The factors over which each part is averaged, each with all values
             that the paper has. If some values were not run, the row lists the values
             that were run and the values that were not.
@@ -507,8 +513,8 @@ class Parts(Contrast):
         """Measure the parts of all contrasts."""
         evidence = self.evidence(runs)
         if not evidence.parts:
-            # Give only the first part's reason: the other reasons are usually the same
-            # but for the part's name.
+            # Give only the first part's reason: the other reasons usually differ from
+            # it only in the part's name.
             return not_tested(next(iter(evidence.missing.values())))
         first = next(iter(self.contrasts.values()))
         notes = first.notes(runs, evidence.runs)

@@ -69,7 +69,8 @@ DATASETS = {
     "camvid": "CamVid",
     "cifar10": "CIFAR-10",
     "cifar100": "CIFAR-100",
-    # Of its 20,000 images, 4,000 are for validation. Other names leave these out.
+    # The 20,000 images include 4,000 validation images. In all other names, the number
+    # counts training images only.
     "cifar100-20000": "CIFAR-100, 16,000 images",
     "cinic10_imagenet": "CINIC-10, ImageNet's images",
     "clusters": "clusters",
@@ -119,7 +120,10 @@ _DRAWN = {"glyphs": "{} glyphs", "glyph-scenes": "scenes of {} glyphs"}
 PERCENT = 100
 
 _TEXTS = ("imdb", "newsgroups20", "phrases")
-"""The data sets of texts that may be used in part; all other parts are of images."""
+"""The data sets of texts of which a part may be used.
+
+The size of a part of any other data set is a number of images.
+"""
 
 NETWORKS = {
     "convnet": "convolutional network",
@@ -293,7 +297,7 @@ UNITS = {
     "of the seeds stayed finite": "% of the seeds stayed finite",
     "of an epoch": "% of an epoch",
 }
-"""The units of claims that are shares, in words for a reader."""
+"""The units of claims whose numbers are shares, in words for a reader."""
 
 _AFTER = "_after_scaling"
 _LAST = "_last_epoch"

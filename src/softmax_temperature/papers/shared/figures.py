@@ -64,8 +64,8 @@ DPI = 160
 """The resolution of a png, in pixels per inch."""
 PERCENT = 100
 WIDE_GAP = 2
-"""A curve is interrupted between two evaluated epochs that are farther apart than this
-many usual distances.
+"""A curve is interrupted between two evaluated epochs if the distance between them is
+more than `WIDE_GAP` times the usual distance.
 """
 BLACK = "0.15"
 WARNING = "#b2182b"
@@ -83,11 +83,11 @@ _SAVED: Any = {
     "legend.frameon": False,
     "svg.hashsalt": "softmax-temperature",
 }
-# Files are written without times and versions, which differ even if the numbers are
-# equal.
+# Files are written without times and versions, because these can differ even if the
+# numbers are equal.
 _METADATA: Any = {"svg": {"Date": None}, "png": {"Software": None}}
 # These are seaborn's style "ticks" and its context "paper", which scales the sizes of
-# the context "notebook" by 0.8, with larger text.
+# the context "notebook" by 0.8; only our text is larger.
 _DRAWN: Any = {
     "axes.axisbelow": True,
     "axes.edgecolor": ".15",
@@ -240,7 +240,8 @@ def band(
 ) -> None:
     """Draw means over rows of equal x as a line, and standard deviations as a band.
 
-    On a logarithmic axis, mean and standard deviation are computed from logarithms.
+    If the vertical axis is logarithmic, mean and standard deviation are computed from
+    logarithms.
     """
     lines = _means(axes, rows, x, y, scale)
     _line_with_band(axes, lines, {"linewidth": 1.2, **look})
@@ -259,8 +260,8 @@ def over_epochs(
     distances = np.diff(lines.index.to_numpy(float))
     usual = 1.0
     if len(distances):
-        # If there are two middle distances, take the smaller one as the usual: three
-        # epochs have only two distances.
+        # If there are two middle distances, the smaller one is the usual distance: three
+        # epochs have only two distances, and the larger one may be a gap.
         usual = float(np.quantile(distances, 0.5, method="lower"))
     breaks = np.flatnonzero(distances > WIDE_GAP * usual) + 1
     look = {"linewidth": 1.2, **look}

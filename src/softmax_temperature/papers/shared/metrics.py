@@ -116,7 +116,7 @@ class Metric:
 
 
 def at_last_epoch(metric: Metric) -> Metric:
-    """Return `metric` with the value after the last epoch, not an average."""
+    """Return a copy of `metric` that takes the value after each run's last epoch."""
     return replace(metric, epochs=last_epoch)
 
 

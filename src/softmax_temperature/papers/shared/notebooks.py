@@ -389,6 +389,9 @@ def said(sentences: Mapping[str, bool]) -> Markdown | None:
 def explained(table: pd.DataFrame, texts: Mapping[str, str]) -> Markdown | None:
     """The texts about columns that a table shows, as one paragraph.
 
+    A column without any value counts as not shown. The result is None if the table
+    shows no column that has a text.
+
     Args:
         table: The table for readers.
         texts: The text that explains each column, by the column's name.

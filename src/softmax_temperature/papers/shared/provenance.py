@@ -1,7 +1,8 @@
 """The provenance of a paper's results.
 
-`records.json` has the parameters, inputs and code of every cell behind the results;
-`environment.json` has the machines that computed the cells, and the minutes they took.
+`records.json` has the parameters, inputs and code of every cell behind the results.
+`environment.json` has the machines that computed the cells, and the minutes that the
+cells of each stage took.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
@@ -207,9 +208,10 @@ def recorded_stages(folder: Path) -> dict[str, RecordedStage]:
 def _environment(
     outputs: Iterable[Path], known: Set[tuple[str, str]] = frozenset()
 ) -> dict[str, Any]:
-    """The machines and versions that computed this machine's cells, and the minutes.
+    """Describe how the cells in `outputs` were computed: machines and minutes.
 
-    Cells whose name and result are in `known` are left out. A stage's minutes are None
+    A machine is listed with the versions of its software, and the minutes are summed by
+    stage. Cells whose name and result are in `known` are left out. A stage's minutes are None
     if the timing of one of its cells is missing.
     """
     machines: list[Any] = []

@@ -5,8 +5,8 @@ later change: rows are added, never edited. A row holds the digest of the design
 (statement, criterion, contrast, study, looks and n) and the result that the design gave
 when the row was added. A change in an estimator's code does not change the digest, but
 it can change the result. Every row needs a line in the history of docs/protocol.md that
-names the claim and the digest, except the first row of a claim and study, and the first
-result of a registered design.
+names the claim and the digest, with two exceptions: the first row of a claim and study,
+and the row that adds the first result of a registered design.
 """
 
 from __future__ import annotations
@@ -217,8 +217,8 @@ def changed(register: pd.DataFrame, now: pd.DataFrame) -> pd.DataFrame:
 def needing_history(register: pd.DataFrame) -> pd.DataFrame:
     """The rows that need a line in the history of docs/protocol.md.
 
-    These are all rows except the first row of a claim and study, and the first result
-    of a design.
+    All rows need one, with two exceptions: the first row of a claim and study, and the
+    row that adds the first result of a registered design.
     """
     needing = []
     for _, rows in register.groupby(KEY, sort=False):

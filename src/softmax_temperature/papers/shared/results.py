@@ -85,7 +85,7 @@ class Evidence:
 
     @property
     def sides(self) -> list[Row]:
-        """The rows of the studies that tested it, the claim's primary study first."""
+        """The rows of the studies that tested the claim, its primary study first."""
         rows = [self.primary, *self.others]
         tested = [row for row in rows if row["verdict"] != NOT_TESTED]
         return sorted(tested, key=lambda row: row["profile"] != row["primary"])
@@ -202,7 +202,7 @@ def in_study(rows: Sequence[Row], claims: Iterable[Evidence]) -> list[Evidence]:
 
 
 def alone(row: Row) -> Evidence:
-    """The evidence of a single row, as its own study judges it."""
+    """The evidence of one study alone: its `row`, without rows of other studies."""
     return Evidence(row, ())
 
 

@@ -92,12 +92,14 @@ FACTORS = (
 )
 """The names of the factors of all papers; each paper's `runs.csv` has some of them.
 
-`gamma` is a number, or the policy by which it depends on the sample or on the epoch; at
-the epochs `milestones` it changes. `mmce_form` is "released" or "written": MMCE as in
-the authors' code, or as in their text. `options` are those of a user's own loss.
-`mode`, `factor` and the next five are settings of Cooling. `start` names the logits
-that a network starts with, `start_norm` is their norm if it is set, and `correlation`
-is the correlation of a pair. `dynamics` distinguishes a network from its linearisation.
+`gamma` is a number, or the name of the policy by which gamma depends on the sample or
+on the epoch; `milestones` are the epochs at which it changes. `mmce_form` is "released"
+or "written": MMCE as in the authors' code, or as in their text. `options` are the
+options of a user's own loss. `mode`, `factor` and the next five are settings of
+Cooling. `start` names the kind of logits that a network starts with, and `start_norm`
+is the norm that these logits are given, if any. `correlation` is the correlation
+between the initial weights of the trained and the frozen network of a pair (see
+`early_learning.pair`). `dynamics` distinguishes a network from its linearisation.
 `weights` is the source of a backbone's weights.
 """
 
@@ -121,8 +123,8 @@ class Runs:
     `table` has the factors, the facts and the cell of each run, and its index is `run`.
     `measurements` has the values in long form, with the columns `LONG`. `tables` has,
     by file name, the measured tables that do not have one value per epoch (bins of a
-    diagram, checks of a proposition). A table with a column `run` has rows for each
-    run.
+    diagram, checks of a proposition). If such a table has a column `run`, each row
+    belongs to that run; otherwise the table belongs to the whole study.
     """
 
     table: pd.DataFrame

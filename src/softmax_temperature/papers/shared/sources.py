@@ -1,8 +1,9 @@
 """Provenance of values: the names of cells, which lead to rows in `records.json`.
 
-Claims, tables and notebooks name the cells behind their values: the stage, then the
-cell's name in it. A name stands for all cells whose names begin with it: for the
-cells of several seeds, the seed is omitted.
+Claims, tables and notebooks name the cells behind their values. A name consists of the
+stage and the cell's name in the stage, separated by a slash. It may lack its last
+parts, and then stands for all cells that have the other parts: a name without the seed
+stands for the cells of all seeds.
 """
 
 import re

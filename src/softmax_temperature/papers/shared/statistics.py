@@ -1,7 +1,8 @@
 """Intervals of the quantities that the claims compare.
 
-The quantities are means over seeds and tasks, shares of trials, estimates with a known
-standard error, such as regression coefficients, and values with random draws.
+There are four kinds of quantities: means over seeds and tasks; shares of trials;
+estimates with a known standard error, such as regression coefficients; and values whose
+uncertainty is given by random draws.
 """
 
 import math
@@ -169,9 +170,10 @@ class Task:
 
 @dataclass(frozen=True)
 class OverTasks(Quantity):
-    """The mean over blocks of tasks of their means over seeds.
+    """A mean over seeds and tasks, in which dependent tasks form one block.
 
-    Tasks that share data, network and seeds (the schedules of one network, say) are
+    The quantity is the mean over blocks; a block's value is its mean over seeds. Tasks
+    that share data, network and seeds (the schedules of one network, say) are
     dependent, and form a block. Such tasks are averaged within each common seed, and
     these means are the block's values. A task that shares nothing is a block of its
     own. All blocks have equal weight. Over several blocks, the interval is for a fixed
@@ -399,8 +401,8 @@ class Fitted(Quantity):
     ) -> float:
         """Power with n values, assuming the standard error scales as 1/√n.
 
-        The degrees of freedom grow in proportion to n. If the measured ones are fewer
-        than the measured values, they are n - 1 instead.
+        The degrees of freedom grow in proportion to n. If there are fewer of them than
+        values in the measurement, they are n - 1 instead.
         """
         if self.error is None or self.degrees < 1:
             return 0.0
@@ -446,7 +448,8 @@ def pooled(
 
     Args:
         values: The values of each task, by its name.
-        own: Function that says whether the task of a name is one of the paper's.
+        own: Function that says whether the task with a given name is one of the
+            paper's.
     """
     return tuple(
         Task(name, tuple(map(float, some)), own(name))
@@ -460,8 +463,8 @@ def _power_of_t(
 ) -> float:
     """Power of Student's t interval for bounds at `distances` from the true value.
 
-    With two bounds, the result is a lower limit of the probability that the interval
-    excludes both.
+    With two bounds, the probability that the interval excludes both is at least the
+    result.
     """
     missed = 0.0
     for distance in distances:

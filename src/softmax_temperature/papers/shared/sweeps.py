@@ -50,7 +50,9 @@ _FEWEST_SPREADS = 3
 
 @dataclass(frozen=True)
 class Choice:
-    """A rule that chooses a value of a swept factor by its mean on validation data.
+    """A rule that chooses a value of a swept factor by a validation metric.
+
+    The rule compares the means of the metric at the values of the factor.
 
     Attributes:
         among: The runs whose values are candidates.
@@ -104,7 +106,11 @@ class ChosenDifference(Declared):
         return Evidence({"": mean}, {}, chosen)
 
     def differences(self, runs: Runs, compared: pd.DataFrame) -> list[float]:
-        """The difference for each seed; empty with fewer than two seeds or values."""
+        """The difference for each seed; empty with fewer than two seeds or values.
+
+        A seed is left out if the other seeds leave no candidate for one of the two
+        choices, or if the metric is missing for the seed at a chosen value.
+        """
         validation = table_by_seed(runs, compared, self.chosen_by, self.over)
         test = table_by_seed(runs, compared, self.of, self.over)
         if min(test.shape) < 2:
@@ -176,7 +182,7 @@ class Argmax(Declared):
         over: The swept factor.
         groups: The factor whose values are the groups.
         compared: The runs whose values are candidates. A group is left out if it has
-            fewer than two seeds, if its best value is at the end of the grid, or if a
+            fewer than two seeds, if its best value is at an end of the grid, or if a
             seed lacks such a run at a value next to the best.
         sharing: Factors in which two groups must agree to form a pair.
     """
@@ -223,7 +229,8 @@ class Argmax(Declared):
             )
         if parts:
             return Evidence(parts, {}, chosen)
-        # If no pair has two best values, give the reasons of the groups without one.
+        # If no pair of groups has two best values, say for each group without a best
+        # value why it has none.
         return Evidence({}, missing, chosen)
 
     def _pairs(self, chosen: pd.DataFrame) -> list[tuple[str, str]]:

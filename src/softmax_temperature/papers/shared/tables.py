@@ -78,7 +78,7 @@ class Made(Table):
     def make(self, runs: Any) -> pd.DataFrame:
         """Make the table, and add a row for each experiment whose data are missing.
 
-        The table has a column `status` only if there is such an experiment.
+        The table has a column `status` only if such a row was added.
         """
         table = self.by(runs)
         if self.of is None:
@@ -104,7 +104,9 @@ class Number:
     Attributes:
         metric: The name of the metric in the table.
         of: The measure that gives the value of each run.
-        about: Further columns that identify the value, such as the other data set.
+        about: Further columns that identify the value, with their content. For example,
+            `other_set` names the out-of-distribution or shifted data set on which the
+            metric was measured.
         error: The standard error of a single seed's value, if known.
     """
 
@@ -121,8 +123,9 @@ class Comparison(Table):
     Attributes:
         of: The runs that the table covers.
         numbers: The metrics to average over the seeds of each value.
-        keys: The columns that identify a value, except the metric, which follows them:
-            the experiment, the data set, the network and others.
+        keys: The columns that identify a value: the experiment, the data set, the
+            network and others. The column `metric` also identifies a value; it follows
+            them and is not listed here.
         columns: The columns after the keys, except `status` and `cells`, which come
             last.
         printed: Function that returns the printed values, with the columns `published`,

@@ -85,7 +85,7 @@ thirty.
 
 
 def _accuracy(first: Choice, second: Choice, among: Where) -> ChosenDifference:
-    """The difference in accuracy between the inverse temperatures of two choices."""
+    """The difference in accuracy between two chosen inverse temperatures."""
     return ChosenDifference(
         of=ACCURACY,
         over="inverse_temperature",

@@ -65,7 +65,7 @@ EVENTS = (UNIT, TENTH, WHOLE, FIT, LEARNED)
 DYNAMICS = {"network": "real", "linearised": "linearised"}
 """Maps the name of a model in the factors to its name in the cells.
 
-Two models follow the gradient: the network and its linearisation.
+Two models follow gradient flow: the network and its linearisation.
 """
 _FACTS_OF_FLOW = (
     "smooth",

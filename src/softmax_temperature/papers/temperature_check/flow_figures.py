@@ -184,8 +184,8 @@ def kernel_drift(runs: Runs) -> Figure | None:
     """Draw the kernel's relative drift over inverse temperatures.
 
     The drift is measured when the tempered logits have changed by 1. Dashed lines are
-    predictions from the kernel's initial speed. The dotted line is at `STILL`; slopes
-    are fitted to the drifts below it.
+    predictions from the kernel's initial speed. The dotted line is at `STILL`. Slopes
+    are fitted at the inverse temperatures whose mean drift is not above this line.
     """
     chosen = runs.select(FROM_ZERO)
     unit = runs.tables[COURSES].query("moment == @UNIT")["run"]

@@ -6,8 +6,9 @@ learning rates. `learning_rate` is the rescaled learning rate: the optimizer's r
 times the inverse temperature squared.
 
 The first seeds of a sweep tune the learning rate. Fresh seeds may then be trained with
-the rate that has the best validation accuracy. If a sweep has fresh seeds, only the
-runs with these seeds are judged.
+the rate that has the best validation accuracy. If there are fresh seeds, only the runs
+with these seeds are judged. Runs with Cooling never have fresh seeds, so they are
+judged on the first seeds, at the chosen rate.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from softmax_temperature.stages.choice import best_rate
 SLUG = "temperature_check"
 COURSES = "courses"
 MEASURED_TABLES = (COURSES,)
-"""The names of the measured tables; each is a file below `tables/`.
+"""The names of the measured tables; each is a file in `tables/`.
 
 courses: one row per course of gradient flow from logits of 0 and per moment. A moment
     is a requested time or an event. The columns are `time` (rescaled), `loss` (mean,
@@ -94,14 +95,19 @@ OWN_START = TRAINING & where(start="own", mode="none")
 """Networks with their own initial logits, trained without Cooling."""
 COOLED = TRAINING & where(start="own", mode="last_layer")
 SET_START = TRAINING & where(start=("norm", "pair"))
-"""The initial logits come from a pair of networks, whose correlation is given directly
-or by the norm of these logits.
+"""The runs that train a pair of networks, so that their initial logits can be chosen.
+
+The logits are those of a trained minus those of a frozen network. The start "pair" sets
+the correlation between the initial weights of the two. With the start "norm", both have
+the same initial weights, and the frozen logits are scaled so that the difference has
+the given norm.
 """
 TUNING = TRAINING & where(role="tuning")
 CHOSEN_RATE = where(is_judged=True).called("the chosen learning rate")
 """The runs with the learning rate of highest validation accuracy.
 
-If a sweep has fresh seeds, only its runs with fresh seeds are among them.
+The rate is chosen separately for each inverse temperature and start. If runs with fresh
+seeds were trained there, only these are among the runs.
 """
 INSIDE = where(rate_is_inside=True).called("a chosen learning rate inside its grid")
 """The runs whose learning rate is not at the edge of its grid.
@@ -110,7 +116,7 @@ If a rate is at the edge, a better rate outside the grid could explain a gain th
 due to β.
 """
 ASKED = where(is_asked=True)
-"""The runs on the paper's data sets; all runs if the study has none of these sets."""
+"""The runs on the paper's data sets; all runs if no training run is on one of them."""
 
 SEVERAL_STARTS = where(starts_in_sweep=more_than(1))
 SEVERAL_TEMPERATURES = where(temperatures_in_sweep=more_than(1))
@@ -150,8 +156,7 @@ LARGE_LOGITS = (FROM_A_NORM & where(norm_of_an_image=at_least(LARGE))).called(
 SMOOTH = where(smooth=True).called("smooth networks")
 KINKED = where(smooth=False).called("networks with ReLU")
 
-# Metrics.
-# ------------------------------------------------------------------------------
+# Metrics. -----------------------------------------------------------------------------
 
 GUESSING = "guessing"
 """Column: the accuracy of guessing, which counts as the accuracy of a diverged run."""
@@ -166,7 +171,7 @@ CONFIDENCE = Metric("confidence")
 TEMPERATURE = Metric("temperature", scaled=True)
 """The temperature by which temperature scaling divides the tempered logits."""
 AT_BOUND = Metric("at_bound", scaled=True)
-"""1 if temperature scaling found no best temperature, else 0."""
+"""1 if the search for the temperature ended at one of its bounds, else 0."""
 COOLED_TEMPERATURE = Metric("temperature", split="validation")
 """The product of all temperatures of Cooling."""
 HEURISTIC = Metric("heuristic_inverse_temperature", split="train")
