@@ -111,7 +111,10 @@ class Criterion:
         return ends[1] <= self.low or ends[0] >= self.high
 
     def margin(self, value: float) -> float:
-        """The distance from `value` to the nearest bound, negative outside the region."""
+        """The distance from `value` to the nearest bound.
+
+        It is negative outside the region.
+        """
         return min(value - self.low, self.high - value)
 
     def distances(self, value: float) -> list[float]:

@@ -69,8 +69,8 @@ DATASETS = {
     "camvid": "CamVid",
     "cifar10": "CIFAR-10",
     "cifar100": "CIFAR-100",
-    # The 20,000 images include 4,000 validation images. In all other names, the number
-    # counts training images only.
+    # The 20,000 images include 4,000 validation images. In other names, the number of
+    # images or texts does not include validation data.
     "cifar100-20000": "CIFAR-100, 16,000 images",
     "cinic10_imagenet": "CINIC-10, ImageNet's images",
     "clusters": "clusters",

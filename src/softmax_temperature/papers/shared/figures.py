@@ -260,8 +260,8 @@ def over_epochs(
     distances = np.diff(lines.index.to_numpy(float))
     usual = 1.0
     if len(distances):
-        # If there are two middle distances, the smaller one is the usual distance: three
-        # epochs have only two distances, and the larger one may be a gap.
+        # If there are two middle distances, the smaller one is the usual distance:
+        # three epochs have only two distances, and the larger one may be a gap.
         usual = float(np.quantile(distances, 0.5, method="lower"))
     breaks = np.flatnonzero(distances > WIDE_GAP * usual) + 1
     look = {"linewidth": 1.2, **look}

@@ -211,8 +211,8 @@ def _environment(
     """Describe how the cells in `outputs` were computed: machines and minutes.
 
     A machine is listed with the versions of its software, and the minutes are summed by
-    stage. Cells whose name and result are in `known` are left out. A stage's minutes are None
-    if the timing of one of its cells is missing.
+    stage. Cells whose name and result are in `known` are left out. A stage's minutes
+    are None if the timing of one of its cells is missing.
     """
     machines: list[Any] = []
     minutes: dict[str, float | None] = {}

@@ -237,7 +237,8 @@ def _frame(axes: Axes, column: int, row: int) -> None:
 def confidence(runs: Runs) -> Figure | None:
     """Draw test NLL over inverse temperatures, before and after temperature scaling.
 
-    Dashed lines are before scaling, solid lines after. Lines are means over seeds, and bands are standard deviations.
+    Dashed lines are before scaling, solid lines after. Lines are means over seeds, and
+    bands are standard deviations.
     """
     figure, panels = panels_of(
         by_sweep(_finished(numbers(runs, CHOSEN_RATE & OWN_START))),
@@ -390,7 +391,8 @@ def _accuracies_of_norms(axes: Axes, rows: pd.DataFrame) -> None:
 def three_temperatures(runs: Runs) -> Figure | None:
     """Draw the best inverse temperature for training each network, and three others.
 
-    The others come from temperature scaling, Cooling and the heuristic. A bar spans the inverse temperatures that are as good as the best.
+    The others come from temperature scaling, Cooling and the heuristic. A bar spans the
+    inverse temperatures that are as good as the best.
     """
     table = tables.three_temperatures(runs)
     if table.empty:
