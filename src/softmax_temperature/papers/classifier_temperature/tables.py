@@ -43,7 +43,7 @@ _VARIANTS = {
     "ours_identified_pairs": ("identified pairs", "least_squares"),
     "ours_ridge": ("all pairs", "ridge"),
 }
-"""The subset of pairs and the method in each further column of ours.
+"""The subset of pairs and the method behind each further column of our values.
 
 Trained backbones have a column because the paper has no untrained ones.
 """

@@ -172,14 +172,17 @@ class Task:
 class OverTasks(Quantity):
     """A mean over seeds and tasks, in which dependent tasks form one block.
 
-    The quantity is the mean over blocks; a block's value is its mean over seeds. Tasks
-    that share data, network and seeds (the schedules of one network, say) are
-    dependent, and form a block. Such tasks are averaged within each common seed, and
-    these means are the block's values. A task that shares nothing is a block of its
-    own. All blocks have equal weight. Over several blocks, the interval is for a fixed
-    effect: it describes these tasks and says nothing about other tasks. The squared
-    standard error of the mean of k blocks is the sum of the blocks' squared standard
-    errors over k², and the degrees of freedom are Welch's.
+    Tasks with values by seed are dependent if they have the same data and network, and
+    then form a block: the schedules of one network, say. Such tasks are averaged within
+    each seed that all of them have, and these means are the block's values. Any other
+    task is a block of its own.
+
+    The quantity is the mean of the blocks' means; all blocks have equal weight. Over
+    several blocks, the interval is for a fixed effect: it describes these tasks and
+    says nothing about other tasks. The squared standard error of the mean of k blocks
+    is the sum of the blocks' squared standard errors, divided by k²; the degrees of
+    freedom are Welch's. If a block has only one value, the standard error comes from
+    the spread of the blocks' means instead.
     """
 
     tasks: tuple[Task, ...]
@@ -250,8 +253,8 @@ class OverTasks(Quantity):
     def independent(self) -> list[tuple[float, ...]]:
         """Group the tasks into independent blocks, and average each block by seed.
 
-        Tasks in a block share data, network and seeds. Different blocks are
-        independent, and so are the values of one block.
+        A block holds the tasks that have values by seed and the same data and network.
+        Different blocks are independent, and so are the values of one block.
 
         Returns:
             The values of each block.

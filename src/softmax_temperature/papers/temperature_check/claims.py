@@ -79,8 +79,9 @@ _STUDY = "temperature_check"
 _LOOKS_AT_STARTS = 2
 """Two looks: gradient flow of the network with ReLU had three seeds, then six."""
 _LOOKS_AT_SWEEPS = {_STUDY: 3}
-"""Three looks: the sweeps of inverse temperatures had ten seeds, then twenty, then
-thirty.
+"""Three looks: the sweep of the GRU had ten judged seeds, then twenty, then thirty.
+
+The sweep of the VGG kept its ten seeds.
 """
 
 

@@ -106,8 +106,8 @@ TUNING = TRAINING & where(role="tuning")
 CHOSEN_RATE = where(is_judged=True).called("the chosen learning rate")
 """The runs with the learning rate of highest validation accuracy.
 
-The rate is chosen separately for each inverse temperature and start. If runs with fresh
-seeds were trained there, only these are among the runs.
+The rate is chosen separately for each inverse temperature and start. If fresh seeds
+were trained at the chosen rate, only their runs are selected.
 """
 INSIDE = where(rate_is_inside=True).called("a chosen learning rate inside its grid")
 """The runs whose learning rate is not at the edge of its grid.

@@ -63,7 +63,7 @@ def accuracies(runs: Runs) -> pd.DataFrame:
     """The accuracy at each inverse temperature, with the learning rate chosen for it.
 
     The chosen rate has the best validation accuracy. The gain is over the run at
-    inverse temperature 1 with the same seed.
+    inverse temperature 1 with the same seed in the same sweep, if there is one.
     """
     plain = numbers(runs, CHOSEN_RATE & OWN_START)
     rows = pd.concat([plain, numbers(runs, SAME_START)], ignore_index=True)
