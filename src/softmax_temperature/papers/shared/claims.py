@@ -107,7 +107,7 @@ class Criterion:
         return self.low < ends[0] and ends[1] < self.high
 
     def excludes(self, ends: Ends) -> bool:
-        """Whether the interval lies outside the region, whose bounds count as outside."""
+        """Whether the interval lies outside the region; its bounds count as outside."""
         return ends[1] <= self.low or ends[0] >= self.high
 
     def margin(self, value: float) -> float:

@@ -182,7 +182,11 @@ class Declared(Contrast):
         return self.unit_as or self.of.unit
 
     def measure(self, runs: Runs) -> Measurement:
-        """Estimate each part, and write a note on the lost runs and `note_metrics`."""
+        """Estimate each part.
+
+        The note has the same contrast for each of `note_metrics`, then the counts of
+        lost runs, then the text from `note`.
+        """
         evidence = self.evidence(runs)
         if not evidence.parts:
             return not_tested(reasons(evidence.missing))
@@ -393,7 +397,7 @@ class Difference(Declared):
 
 @dataclass(frozen=True, kw_only=True)
 class Ratio(Difference):
-    """The logarithm of the ratio of paired runs' metrics, as a mean over tasks."""
+    """The logarithm of the ratio of two paired runs' metrics, averaged over tasks."""
 
     @property
     def unit(self) -> str:

@@ -131,7 +131,8 @@ def colour(hue: int | None) -> Any:
 def style() -> Iterator[None]:
     """Use the project's style inside the `with` block or the decorated function.
 
-    Afterwards matplotlib's settings are the same as before.
+    Afterwards matplotlib's settings are the same as before, except its list of fonts
+    (see `_use_matplotlibs_own_fonts`).
     """
     with _settings(_DRAWN):
         yield

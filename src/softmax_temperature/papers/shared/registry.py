@@ -76,9 +76,9 @@ def described(value: Any) -> Any:
     """Describe a value as JSON that depends only on the value's content.
 
     A function is represented by its name and the values in its closure, a predicate by
-    the function that selects its rows. Fields with their default value are left out, so
-    that adding a field to a class changes no digest. A renamed field appears under its
-    `REGISTERED_AS` name.
+    the function that selects its rows, and a condition by its words. Fields with their
+    default value are left out, so that adding a field to a class changes no digest. A
+    renamed field appears under its `REGISTERED_AS` name.
 
     Raises:
         TypeError: If a value of this type has no description.

@@ -332,7 +332,7 @@ class Slope(Declared):
     unit_as: str = "slope minus predicted"
 
     def slopes(self, runs: Runs) -> tuple[list[float], float]:
-        """The slope for each seed with at least two values of `against`, and the misfit.
+        """The slope for each seed with two or more values of `against`, and the misfit.
 
         The misfit is the largest factor by which any seed's point deviates from its
         line.

@@ -326,8 +326,8 @@ def _spreads(rows: pd.DataFrame) -> pd.DataFrame:
 def logit_norms(runs: Runs) -> Figure | None:
     """Draw test accuracy against the norm of the initial tempered logits.
 
-    The grey band spans the mean accuracies at all inverse temperatures of the same
-    network with its own initial logits.
+    The grey band spans the mean accuracies that the same network reaches at its inverse
+    temperatures when it starts from its own initial logits.
     """
     sweeps = by_sweep(numbers(runs, NORMS))
     judged = numbers(runs, CHOSEN_RATE & OWN_START)
