@@ -53,7 +53,7 @@ _STUDY = "collection"
 _N = {_STUDY: 21}
 _REPEATS = {_STUDY: 20}
 _LOOKS = {_STUDY: 4}
-"""Four looks: the study ran three times with twelve of the data sets, then with 21."""
+"""Four looks: the study ran three times with twelve data sets, then with all 21."""
 _WIDENED = (
     "Student's interval, widened after Nadeau and Bengio for folds that share training "
     "data."

@@ -51,9 +51,9 @@ _QUANTITIES = {
     "accuracy-depends-weakly-on-logit-norm": "points of accuracy beyond half of what "
     "the inverse temperature changes",
 }
-"""What a claim's number measures, by the claim's id, where the unit does not say it.
+"""The quantity that a claim's number measures, by the claim's id.
 
-Readers see this text in place of the unit.
+Readers see this text in place of the unit, which does not name the quantity.
 """
 LOG_RATIO = "logarithm of the ratio"
 """The beginning of the unit of a number that is the logarithm of a ratio."""

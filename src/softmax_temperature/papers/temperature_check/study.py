@@ -100,7 +100,7 @@ SET_START = TRAINING & where(start=("norm", "pair"))
 The logits are those of a trained minus those of a frozen network. The start "pair" sets
 the correlation between the initial weights of the two. With the start "norm", both have
 the same initial weights, and the frozen logits are scaled so that the difference has
-the given norm.
+the given mean norm.
 """
 TUNING = TRAINING & where(role="tuning")
 CHOSEN_RATE = where(is_judged=True).called("the chosen learning rate")
