@@ -89,9 +89,9 @@ class Sweep(Section):
     `logit_norms`, the tempered logits start with these mean norms (see
     `CorrelatedPair`). `cooled` adds runs at inverse temperature 1 with last-layer
     Cooling. For each inverse temperature and start, `confirm` further seeds are trained
-    with the learning rate that has the highest mean validation accuracy. `recipe`
-    overrides values of the section's recipe, and `seeds` overrides the section's number
-    of seeds (null keeps it).
+    with the learning rate that has the highest mean validation accuracy, but none for
+    the runs with Cooling. `recipe` overrides values of the section's recipe, and
+    `seeds` overrides the section's number of seeds (null keeps it).
     """
 
     dataset: Name
