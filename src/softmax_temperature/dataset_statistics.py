@@ -1,9 +1,9 @@
 """The 23 statistics of a labelled set of embeddings.
 
-classifier_temperature, section 4.2. The statistics describe the L2-normalised
-embeddings, which are the cosine classifier's input (section 3.1). Only train_mean and
-train_std describe the raw values. docs/classifier_temperature.md lists other ways to
-read the paper.
+Source: the classifier_temperature paper, section 4.2. The statistics describe the
+L2-normalised embeddings, which are the cosine classifier's input (section 3.1). Only
+train_mean and train_std describe the raw values. docs/classifier_temperature.md lists
+other ways to read the paper.
 
 - dim: Number of dimensions.
 - n_classes: Number of distinct labels.
@@ -20,8 +20,9 @@ read the paper.
   not centred.
 - n_samples: Number of rows.
 - avg_samp_class: n_samples / n_classes.
-- pca_50, pca_75, pca_80, pca_90, pca_95, pca_99: Number of principal components that
-  explain the percentage of the variance that the name gives, divided by dim.
+- pca_50, pca_75, pca_80, pca_90, pca_95, pca_99: Smallest number of principal
+  components that explain at least the percentage of the variance that the name gives,
+  divided by dim.
 - avg_kurtosis: Excess (Fisher) kurtosis, biased form, averaged over dimensions; 0 for a
   normal distribution.
 - avg_normality: The Shapiro-Wilk statistic W of at most NORMALITY_ROWS rows, averaged
@@ -107,7 +108,7 @@ def describe(embeddings: Tensor, labels: Tensor, *, seed: int = 0) -> dict[str, 
 
     This module's docstring defines them. The order of the rows does not change a single
     bit of the result. The function computes on the CPU in float64 and needs memory for
-    about two copies of the embeddings.
+    about two float64 copies of the embeddings.
 
     Args:
         embeddings: Shape (n, dim), floating point, finite; no row is all zero.

@@ -117,8 +117,9 @@ class Segmentation(SegmentationTask):
 
     Each of these two arms is trained with `seeds` seeds.
 
-    Cooling raises each fitted temperature to the power `factor`. `panels` test images
-    are shown; set `panels` to 0 if the images may not be redistributed.
+    Cooling raises each fitted temperature to the power `factor`. The results contain
+    the pixels of `panels` test images, of which the figure shows at most six; set
+    `panels` to 0 if the images may not be redistributed.
     """
 
     factor: NonNegativeFloat

@@ -135,8 +135,9 @@ class Evaluation(Section):
     """Settings for evaluation.
 
     The intervals of scores and of areas under ROC curves are computed from `bootstrap`
-    resamples, at least as many as a 90 % interval needs. `panels` images are shown per
-    task; set `panels` to 0 if the images may not be redistributed.
+    resamples, at least as many as a 90 % interval needs. The results contain the pixels
+    of up to `panels` test images per task for Figure H.1; set `panels` to 0 if the
+    images may not be redistributed.
     """
 
     bootstrap: Annotated[int, Field(ge=19)]
@@ -153,7 +154,7 @@ class LinearTraining(Section):
 
 
 class Linear(LinearTraining):
-    """Appendix C, trained with each gamma in `gammas`; gamma 0 is cross-entropy."""
+    """Appendix C's models, one for each gamma in `gammas`; gamma 0 is cross-entropy."""
 
     gammas: dict[Name, NonNegativeFloat]
     seeds: PositiveInt

@@ -48,8 +48,7 @@ class Recipe(Section):
 
     All epochs that the parameters name (for milestones, the warm-up, a loss that
     changes during training, and figures) are meant for a run of `planned_epochs`. If
-    `epochs` differs from `planned_epochs`, all these epochs are stretched or
-    compressed.
+    `epochs` differs from `planned_epochs`, all these epochs are scaled in proportion.
 
     For Adam, `momentum` is the first beta and `beta2` the second. `reduction` combines
     the losses of a batch; `clip_norm` bounds the norm of the whole gradient. Images are

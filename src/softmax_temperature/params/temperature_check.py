@@ -69,9 +69,9 @@ class Confirmation(NamedTuple):
 
 
 def number_in(start: str, kind: str) -> float | None:
-    """Read the number in a `start` such as "pair-0.5"; None if the kind is another.
+    """Read the number in a `start` such as "pair-0.5".
 
-    The `kind` is the prefix, such as "pair-".
+    Returns None if `start` does not begin with the prefix `kind`, such as "pair-".
     """
     if not start.startswith(kind):
         return None

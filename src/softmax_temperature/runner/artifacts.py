@@ -177,7 +177,8 @@ class Artifact:
     def path(self, name: str) -> Path:
         """Compare the file `name` with the manifest, and return its path.
 
-        If the file is damaged, it is renamed and ArtifactError is raised.
+        If the file is missing or damaged, ArtifactError is raised. A damaged file is
+        also renamed.
         """
         path = self.folder / name
         if name not in self.files or not path.is_file():

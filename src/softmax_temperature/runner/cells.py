@@ -304,7 +304,7 @@ def alone(folder: Path) -> Iterator[None]:
 def _run_pending(
     stage: str, tasks: Sequence[_Task], compute: Compute
 ) -> dict[str, str]:
-    """Run the tasks that have neither an intact nor a published result.
+    """Run the tasks that have no intact result, neither in `work` nor published.
 
     Returns the reason why each failed cell failed, by its name, in the order of the
     cells.
@@ -329,7 +329,10 @@ def _run_pending(
 
 
 def _take_published(task: _Task) -> bool:
-    """Link a task's published result into its work folder; return False without one."""
+    """Link a task's published result into its work folder.
+
+    Returns whether there is one.
+    """
     folder = published_result(task.stage, task.cell.name, task.fingerprint)
     if folder is None:
         return False

@@ -20,7 +20,9 @@ from softmax_temperature.runner.distributed import agreed
 from softmax_temperature.runner.errors import is_out_of_memory
 
 _DIGEST_BYTES = 32
-_LEAST_RATIO = 20  # So saving takes at most about a twentieth of the run's time.
+# The least ratio of the time between two saves to the time that a save takes, so that
+# saving takes at most about a twentieth of the run's time.
+_LEAST_RATIO = 20
 
 
 class UnusableCheckpoint(ArtifactError):

@@ -68,7 +68,7 @@ def _printable(text: str) -> str:
 class MissingInput(InputError):
     """One of the user's files or folders is missing.
 
-    Everything that needs the missing file is skipped and listed.
+    The programs skip whatever needs it, and list what is missing.
     """
 
 
@@ -133,8 +133,8 @@ def disk_faults(path: Path | None = None) -> Iterator[None]:
 def is_out_of_memory(error: Exception) -> bool:
     """Whether `error` means that memory ran out.
 
-    The message decides, because cuBLAS and cuDNN report a failed allocation as a plain
-    RuntimeError.
+    A MemoryError always does. For other errors the message decides, because cuBLAS and
+    cuDNN report a failed allocation as a plain RuntimeError.
     """
     words = any(text in str(error) for text in _OUT_OF_MEMORY)
     return words or isinstance(error, MemoryError)

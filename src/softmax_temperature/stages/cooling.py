@@ -94,7 +94,10 @@ def _train(
     root: str,
     training_seed: int,
 ) -> None:
-    """Train one network, and record each epoch after Cooling has been applied."""
+    """Train one network, and measure it after each epoch's Cooling.
+
+    Held-out images are evaluated after fewer epochs (see `params.cooling.Watching`).
+    """
     data = training_sets(job.inputs["images"], root)
     images = data.sets
     model = build_network(network, classes=data.classes, seed=training_seed)

@@ -107,9 +107,9 @@ def _train(
 ) -> None:
     """Train one network.
 
-    Writes the weights, the record, the rows of `Watch`, and the logits of held-out data
-    and of other data sets. If the best epoch is selected, `last-logits.safetensors` has
-    the logits of held-out data after the last epoch.
+    Writes the weights, the record, the rows of `Watch` and, unless training diverged,
+    the logits of held-out data and of other data sets. If the best epoch is selected,
+    `last-logits.safetensors` has the logits of held-out data after the last epoch.
     """
     data = training_sets(job.inputs["data"], root, task.text)
     sets = data.sets

@@ -112,8 +112,8 @@ def _train_translation(
     """Train one network, keep the best epoch, and translate the test sentences.
 
     The best epoch has the lowest validation NLL. Writes the weights, the record,
-    `vocabulary.json` for the library tokenizers and, unless training diverged, the
-    results of `scores.evaluate`.
+    `vocabulary.json` for the library tokenizers and, unless training or this evaluation
+    diverged, the results of `scores.evaluate`.
     """
     # Imported here because this module needs an optional package.
     from softmax_temperature.training.translation.vocabulary import Vocabulary

@@ -41,8 +41,8 @@ Sets = dict[str, Logits]
 def evaluate_focal(params: Params) -> Iterator[Cell]:
     """Yield one cell per run.
 
-    The cell of another arm's run also reads the reference arm's run with its seed, if
-    the task has the reference arm.
+    If the task has the reference arm, the cells of the other arms also read the
+    reference arm's run with the same seed.
     """
     paper = params.focal
     for task, arm, seed in paper.trainings():

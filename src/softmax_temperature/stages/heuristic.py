@@ -21,7 +21,7 @@ def heuristic(params: Params) -> Iterator[Cell]:
     paper = params.classifier_temperature
     pairs = params.embedded_pairs()
     if not pairs:
-        return  # The data or weights of all pairs are missing.
+        return  # Every pair lacks its data or its weights.
     inputs = {}
     for data, backbone in pairs:
         inputs[f"statistics {data} {backbone}"] = describe.output / data / backbone
@@ -46,7 +46,8 @@ def _heuristic(
 ) -> None:
     """Write the pairs, the tables derived from them, and `heuristic.json`.
 
-    The command `suggest` reads `heuristic.json`.
+    `heuristic.json` holds the fitted regression. `collect` copies it to the results,
+    where the user can pass it to the command `suggest`.
     """
     rows = []
     curves = []

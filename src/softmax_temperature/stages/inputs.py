@@ -1,4 +1,4 @@
-"""The user's files that cells read, and the parameters without missing files.
+"""The user's files that cells read, and the parameters that the existing files allow.
 
 If `data.download` is true, missing files that a library can download are downloaded.
 The files that are still missing are known before anything runs, and stop only the cells
@@ -56,11 +56,13 @@ class Item:
         program: The program that reads it.
         digest: Computes the sha256 of the files, or returns `BUILT_IN`; None if no file
             exists. Raises InputError if the files are invalid.
-        require: Raises MissingInput if files are missing, and NotDownloadedError if a
-            library can download them. It searches for files but does not read them.
+        require: Raises MissingInput if files that cannot be replaced are missing, and
+            NotDownloadedError if a library can download them. It searches for files but
+            does not read them.
         download: Lets a library download missing files; None if no library can. Raises
             InputError if the download fails.
-        check: Reads the existing files. Raises InputError if they are invalid.
+        check: Reads the existing files of a data set, and raises InputError if they are
+            invalid. For other kinds it does nothing.
     """
 
     kind: Kind
@@ -117,8 +119,8 @@ def download_missing(params: Params, program: str | None = None) -> list[str]:
         program: Restricts the download to this program's files, unless it is None.
 
     Returns:
-        One line per item that is now missing. A failed download is listed with its
-        reason.
+        One line for each of these items that is still missing. A failed download is
+        listed with its reason.
     """
     lines = []
     for item, missing in missing_items(params):
@@ -139,9 +141,9 @@ def download_missing(params: Params, program: str | None = None) -> list[str]:
 def without_missing(params: Params, *, to_come: bool = False) -> Params:
     """Return `params` without everything that needs a missing item.
 
-    `missing_items` says which items are missing. A task keeps its existing
-    out-of-distribution and shifted sets. A section of the result may be empty, which a
-    parameter file does not allow.
+    `missing_items` says which items are missing. A task whose
+    out-of-distribution or shifted sets are missing stays, without these sets. A section
+    of the result may be empty, which a parameter file does not allow.
     """
     gone: dict[Kind, set[str]] = {}
     for item, _ in missing_items(params, to_come=to_come):

@@ -40,7 +40,7 @@ from softmax_temperature.training.prepared_sets import training_sets
 from softmax_temperature.training.run import TrainingRun
 
 CHOICE = "choice.json"
-"""The file with the rescaled learning rate that a confirmation was trained with."""
+"""The file with the learning rate that a confirmation run took from the sweep."""
 
 # Deviation: optimizer, schedules, epochs, batch sizes, grids of learning rates and
 # numbers of seeds are ours, each explained next to its value in the parameters, because
@@ -136,8 +136,9 @@ def train(
     """Train one network.
 
     The stored logits are not multiplied by the inverse temperature, but the logits from
-    which `Watch` computes its rows are. If the start is plain and the inverse
-    temperature is 1, the 23 dataset statistics of the features are also stored.
+    which `Watch` computes its rows are. If the start is plain, the inverse temperature
+    is 1 and training did not diverge, the 23 dataset statistics of the features of
+    training samples are also stored.
     """
     data = training_sets(job.inputs["data"], root, looks.text)
     sets = data.sets

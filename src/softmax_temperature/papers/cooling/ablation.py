@@ -149,7 +149,7 @@ def _compared(runs: Runs, role: str) -> pd.DataFrame:
 
 
 def _pairs(rows: pd.DataFrame) -> pd.DataFrame:
-    """One row per run with Cooling, beside the runs that it is compared with.
+    """One row per run with Cooling, with the results of the runs to compare it with.
 
     The columns of the run without Cooling end in `_without`. The columns of the main
     recipe's run with the same Cooling end in `_unchanged`.
@@ -177,10 +177,11 @@ def _pairs(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _with_reference(cooled: pd.DataFrame, without: pd.DataFrame) -> pd.DataFrame:
-    """The `cooled` runs with `compared_with`: the experiment without Cooling.
+    """Return `cooled` with `compared_with`, the experiment of the runs without Cooling.
 
-    The reference is the run's own experiment if that experiment also trains without
-    Cooling, otherwise the main recipe's experiment. It is "" if neither exists.
+    This is the run's own experiment if that experiment also trains without Cooling, and
+    otherwise the main recipe's experiment. It is "" if neither has runs without
+    Cooling.
     """
     own = without[["experiment", *_PLACE]].drop_duplicates()
     own = own.assign(compared_with=own["experiment"])

@@ -54,7 +54,8 @@ def _main_of(run: pd.Series[Any], main: pd.DataFrame) -> pd.DataFrame:
 def change(run: pd.Series[Any], main: pd.DataFrame) -> str:
     """The words for the differences between `run` and the main runs of its task.
 
-    If the recipe differs, the words are about the recipe, otherwise about Cooling.
+    If the recipe differs, the words are about the recipe, otherwise about Cooling. If
+    there are no main runs, the words say so.
     """
     if main.empty:
         return "no main recipe to compare with"

@@ -74,11 +74,11 @@ from softmax_temperature.papers.shared.statistics import OverTasks, Task
 NEGLIGIBLE = 0.01
 """A difference in accuracy below one point counts as no difference."""
 LEAST = 0.001
-"""A gain in segmentation counts only above this fraction, because a few seeds may agree
-on a gain near 0.
+"""A gain in segmentation counts only if it is larger than this, a tenth of a point,
+because a few seeds may agree on a gain near 0.
 """
 CHEAP = 0.019
-"""Section 3.1: the time of one Cooling step divided by the time of an epoch."""
+"""The printed time of one Cooling step divided by that of an epoch (section 3.1)."""
 
 _TABLE_1 = "section 4.2, Table 1"
 _ACCURACY = (

@@ -215,14 +215,15 @@ value.
 
 
 def read(folder: Path) -> Runs:
-    """The runs in `results/<study>/cooling`, with derived columns.
+    """Read the runs in `folder`, `results/<study>/cooling`, and derive further columns.
 
-    The columns are `own` (whether the data set counts as the paper's), `is_printed`
-    (whether the run has the paper's own setting and data), `guessing`, `change` (the
-    change from the main recipe, in words), `overflowed` (whether a number was no longer
-    finite; the file calls this column `diverged`), `diverged` (whether the run
-    overflowed or collapsed), `stuck`, `lost`, `never_redistributed` and the label
-    `arm`.
+    The derived columns are `own` (whether the data set counts as the paper's),
+    `is_printed` (whether the run has the paper's own setting and data), `guessing` (the
+    accuracy of guessing), `change` (the change from the main recipe, in words),
+    `overflowed` (whether a number was no longer finite; the file calls this column
+    `diverged`), `diverged` (whether the run overflowed, collapsed, or ended near the
+    NLL of guessing), `stuck`, `lost` (whether the run diverged or got stuck),
+    `never_redistributed` and the label `arm`.
     """
     runs = read_runs(folder, MEASURED_TABLES)
     table = runs.table.rename(columns={"diverged": OVERFLOWED})

@@ -101,7 +101,7 @@ def printed_numbers(title: str, metrics: Mapping[str, str]) -> pd.DataFrame:
 def _printed(title: str, metrics: Mapping[str, str], *keys: str) -> pd.DataFrame:
     """The printed numbers of the table `title`.
 
-    Each number is named by its data set, network, `keys`, mode and metric.
+    Each number is identified by its data set, network, `keys`, mode and metric.
     """
     names = ["dataset", "network", *keys, "mode", "metric"]
     return printed_numbers(title, metrics)[[*names, *_PRINTED]]
@@ -117,9 +117,10 @@ def _profiles(dataset: str, _: str) -> tuple[str, ...]:
 
 
 def _with_images(runs: Runs, table: pd.DataFrame) -> pd.DataFrame:
-    """The `table` with the number of images in the names of parts of the paper's data.
+    """Return `table` with the number of images in the name of each partial data set.
 
-    For such a data set, the table shows the printed value, but no difference from it.
+    A partial data set is a part of the paper's training images. The table shows the
+    printed value beside it, but no difference from that value.
     """
     is_named = runs.table["printed_model"] != ""
     parts = runs.table[is_named & ~runs.table["is_printed"]]
@@ -203,4 +204,4 @@ TABLES: tuple[Table, ...] = (
     ABLATION,
     OURS_ALONE,
 )
-"""Every table; the paper's come first, in its order."""
+"""Every table; those of the paper come first, in the paper's order."""

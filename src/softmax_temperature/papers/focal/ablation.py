@@ -1,4 +1,4 @@
-"""The table of single changes to the recipe, to a loss, or to the temperature search.
+"""The table of changes to the recipe, the network, a loss, or the temperature search.
 
 Runs with a change are compared with runs of the main recipe, paired by loss and seed.
 """
@@ -44,7 +44,9 @@ BY_LIKELIHOOD: Mapping[str, Metric] = {
     name: replace(NUMBERS[name], name=f"{NUMBERS[name].name}_by_nll")
     for name in ("ece_after_scaling", "temperature")
 }
-"""Two of these metrics, at the temperature with the lowest validation NLL."""
+"""The ECE after scaling, and the temperature, if scaling minimises the validation NLL
+instead of the validation ECE.
+"""
 _CHANGED = [
     "task",
     "dataset",
@@ -89,7 +91,7 @@ def table(runs: Runs) -> pd.DataFrame:
 
 
 def _with_method(rows: pd.DataFrame) -> pd.DataFrame:
-    """The `rows` with `method`, the label of the main recipe's loss to compare with."""
+    """Return `rows` with `method`, the label that the main recipe's loss has."""
     return rows.assign(method=rows["arm"].replace(WRITTEN_LABELS))
 
 

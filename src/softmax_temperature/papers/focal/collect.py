@@ -99,8 +99,9 @@ def collect(params: Params, folder: Path) -> None:
     """Write runs, tables, claims and metrics of the study into the paper's folder.
 
     Raises:
-        InputError: If a declared run is neither in a cell here nor recorded in the
-            folder, or if every classifier's run diverged.
+        InputError: If a declared run whose data are available is neither in a cell here
+            nor recorded in the folder (`gather` names an exception), or if every
+            classifier's run diverged.
     """
     runs = gather_study(
         folder, SLUG, params, declared_runs, read_run, tables=MEASURED_COLUMNS

@@ -38,10 +38,11 @@ from softmax_temperature.papers.shared.statistics import Estimate, OverTasks, Ta
 
 @dataclass(frozen=True)
 class Evaluated(Contrast):
-    """A contrast of metrics from the evaluation, which names the evaluation's cells.
+    """A contrast of the evaluation's metrics, with the evaluation's cells as sources.
 
     Attributes:
-        contrast: The contrast, which by itself would name the training's cells.
+        contrast: The contrast. By itself it would give the cells that trained the runs
+            as its sources.
     """
 
     contrast: Contrast
@@ -56,10 +57,10 @@ class Evaluated(Contrast):
 class BesideSelected(Contrast):
     """A difference after the last epoch, with a note about the selected epoch.
 
-    Runs on texts are judged after their last epoch, like runs on images. The note gives
-    the difference at the epoch of best validation accuracy, which the paper uses for
-    texts, because in a short run the choice of the epoch affects the calibration error
-    more than the loss does.
+    Runs on texts are judged after their last epoch, like runs on images. The paper
+    evaluates texts at the epoch of best validation accuracy, so the note gives the
+    difference at that epoch, too: in a short run, the choice of the epoch affects the
+    calibration error more than the loss does.
 
     Attributes:
         difference: The difference after the last epoch.
@@ -126,8 +127,8 @@ def _in_points(estimate: Estimate) -> str:
 class LeastDifference(Difference):
     """Each pair's smallest difference over the recorded epochs.
 
-    The smallest difference is above 0 if the order holds throughout training. `of` is a
-    metric with a value per epoch.
+    It is above 0 if the value of the first run exceeds that of the second after every
+    recorded epoch. `of` is a metric with a value per epoch.
     """
 
     of: Metric

@@ -29,8 +29,8 @@ CRITERIA = {
 OVERFITTED = 1.05
 """A run overfits if its last test NLL is at least this multiple of its lowest."""
 EARLY = 150 / 350
-"""The share of the epochs before the learning rate first falls; section 4 calls this
-time "initially".
+"""The epoch at which the learning rate first falls, as a share of all epochs. Section 4
+calls the time before it "initially".
 """
 SURE = 0.9
 """A mistake with a confidence above this is a confident one (appendix C)."""
@@ -144,7 +144,7 @@ def _overfitted(best: pd.DataFrame, last: pd.DataFrame) -> pd.Series[bool]:
 def _mean_of_first_epochs(
     values: pd.DataFrame, chosen: pd.DataFrame
 ) -> pd.Series[float]:
-    """The mean over the epochs before the learning rate first falls.
+    """Each run's mean value over the epochs before the learning rate first falls.
 
     The first epoch always counts.
     """
@@ -179,7 +179,8 @@ HALF_RISE_OF_WRONG = Derived("nats", _half_rise_of_wrong)
 def _log_gradient_norm(runs: Runs, chosen: pd.DataFrame) -> pd.Series[float]:
     """The logarithm of the gradient norm, as a mean over samples and epochs.
 
-    All recorded epochs except the first have equal weight.
+    The first recorded epoch is left out; the other ones have equal weight. A sample's
+    norm counts as the geometric centre of its bin.
     """
     bins = runs.tables["gradient_norms"]
     bins = bins[bins["run"].isin(chosen.index[~is_lost(chosen)])]

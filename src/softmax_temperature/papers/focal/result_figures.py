@@ -4,8 +4,8 @@ The ROC curves of Table 3 are one of our own figures.
 
 Bars, points and curves are means over seeds. Bands, and the error bars of points, show
 one standard deviation. Crosses are the printed values. The parameter `written` holds
-the study's tables, by file name. A figure is None if the experiment has no data for it,
-or if all runs of the experiment diverged.
+the study's tables by name, such as "table_1". A figure is None if the experiment has no
+data for it, or if all runs of the experiment diverged.
 """
 
 from __future__ import annotations
@@ -58,9 +58,8 @@ NOISE_FLOOR = "noise_floor"
 GUESSING = 1.1
 """A run guesses if its accuracy is below this multiple of the accuracy of guessing."""
 IMAGES = 4
-"""The largest number of images to show of each kind: all losses right, or all wrong.
-
-The paper shows the same numbers.
+"""The largest number of images that all losses classify correctly, and of images that
+all get wrong, in Figure H.1. The paper shows as many of each.
 """
 _FAINT = 0.45
 _FLOOR = figures.HUES[3]
@@ -99,8 +98,9 @@ def _evaluation(
 def figure_4(runs: Runs, written: Written, experiment: str) -> Figure | None:
     """Draw ECE, AdaECE and Classwise-ECE before and after scaling, with 90 % intervals.
 
-    An interval accounts for the test samples of one run alone, and its ends are
-    averaged over seeds. It does not include the spread over seeds, which the dots show.
+    The interval of one run shows how far its value depends on the choice of the test
+    samples. A bar has the means of the ends over seeds. These intervals do not include
+    the spread over seeds, which the dots show.
 
     Figures G.1 to G.4 show the same metrics for other experiments.
     """
@@ -232,7 +232,10 @@ def any_guesses(runs: Runs) -> bool:
 def _ece_of_each(
     name: str, rows: pd.DataFrame, arms: Sequence[str], *, several: bool
 ) -> str:
-    """A sentence with each loss's mean ECE before and after scaling, in percent."""
+    """A sentence with each loss's mean ECE before and after scaling, in percent.
+
+    Runs that guess are left out, and so are losses with no other run.
+    """
     trained = rows[~rows["guesses"]]
     before, after = (
         (PERCENT * trained[trained["scaled"] == scaled].groupby("arm")["ece"].mean())
@@ -303,7 +306,8 @@ def _errors(
 def _temperatures(axes: Axes, rows: pd.DataFrame, arms: Sequence[str]) -> None:
     """Write each loss's mean temperature at the right end of its row.
 
-    If no run with the loss learned, write "guesses" or "diverged" instead.
+    The mean is over the runs that learned. If some runs guess, write their number in
+    front of it; if no run learned, write "guesses" or "diverged" instead.
 
     Args:
         axes: The panel.

@@ -2,8 +2,8 @@
 
 A run trains a network on a data set with a loss. An experiment is a data set with a
 network and a recipe. For the ablation, variants repeat an experiment with a changed
-recipe. The network is a linear model in appendix C, and a translation model in appendix
-K.
+recipe or network. The network is a linear model in appendix C, and a translation model
+in appendix K.
 """
 
 from __future__ import annotations
@@ -236,12 +236,12 @@ def at_selected_epoch(metric: Metric) -> Metric:
 
 
 def read(folder: Path) -> Runs:
-    """The runs in `results/<study>/focal`, with derived columns.
+    """Read the runs in `folder`, `results/<study>/focal`, and derive further columns.
 
-    The columns are `own` (whether the data set counts as the paper's), `is_printed`
-    (whether the paper prints numbers for the experiment), `arm` (the label of the loss)
-    and `evaluation_cell`. Translation models also have `best_temperature` and
-    `temperatures_apart`.
+    The derived columns are `own` (whether the data set counts as the paper's),
+    `is_printed` (whether the paper prints numbers for the experiment), `arm` (the label
+    of the loss) and `evaluation_cell`. Translation models also have `best_temperature`
+    and `temperatures_apart`.
     """
     return tidied(read_runs(folder, MEASURED_TABLES))
 

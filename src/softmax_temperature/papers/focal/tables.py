@@ -281,7 +281,8 @@ def _differs(run: pd.Series[Any]) -> str:
 def printed_numbers(title: str) -> pd.DataFrame:
     """The printed values of the table `title`, in our units.
 
-    Printed BLEU counts as percent, too.
+    Percentages become fractions, and so does BLEU, which the paper prints on a scale
+    from 0 to 100.
     """
     rows = published(SLUG, title).rename(columns={"model": "network"})
     is_percent = (rows["unit"] == "percent") | rows["metric"].str.contains("BLEU")
