@@ -1,6 +1,8 @@
-"""Download allowed files, and list the digests of the files that the parameters name.
+"""List the digests of the files that the parameters name.
 
-Missing items are skipped and listed first on standard error; everything else runs.
+If data.download is true, missing files that a library can download are downloaded
+first. Items that are still missing are skipped and listed on standard error; everything
+else runs.
 """
 
 import sys

@@ -52,10 +52,10 @@ class Recipe(Section):
 
     For Adam, `momentum` is the first beta and `beta2` the second. `reduction` combines
     the losses of a batch; `clip_norm` bounds the norm of the whole gradient. Images are
-    padded by `crop_padding` zeros and cropped at random, mirrored with probability 1/2
-    if `flip` is true, and normalised by each channel's `mean` and `std` on the scale 0
-    to 1. For texts and sentences, `crop_padding` is 0, `flip` false, and `mean` and
-    `std` are null.
+    padded with `crop_padding` zeros on each side and cropped at random, mirrored with
+    probability 1/2 if `flip` is true, and normalised by each channel's `mean` and `std`
+    on the scale 0 to 1. For texts and sentences, `crop_padding` is 0, `flip` false, and
+    `mean` and `std` are null.
     """
 
     epochs: PositiveInt

@@ -100,8 +100,8 @@ class Cell:
     another disk.
     """
 
-    # Unique within the stage. If a stage has a single cell, it is called "." and fills
-    # the output folder itself.
+    # Unique within the stage. A cell called "." is the only one of its stage, and its
+    # result fills the output folder itself.
     name: str
     run: Callable[..., None]
     plan: Mapping[str, Any]

@@ -30,7 +30,7 @@ class UnusableCheckpoint(ArtifactError):
 
 
 class Checkpointer:
-    """Saves the state of a cell at most every `seconds`.
+    """Saves the state of a cell at most once every `seconds` seconds.
 
     The state is saved less often if saving takes long. If `seconds` is 0, every state
     is saved.

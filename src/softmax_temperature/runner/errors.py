@@ -79,7 +79,8 @@ class NotDownloadedError(MissingInput):
 class CellsFailed(Exception):
     """Raised if cells of a stage failed; `failures` has the reason for each.
 
-    The other cells are finished, and their results are kept.
+    The results of the cells that have finished are kept. Further cells may not have
+    been started, for instance after a worker process was killed.
     """
 
     def __init__(self, stage: str, failures: Mapping[str, str], total: int) -> None:

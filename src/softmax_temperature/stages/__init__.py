@@ -205,7 +205,7 @@ class Stage:
     def cells(self, params: Params) -> list[Cell]:
         """The cells that `params` declare.
 
-        There are none if the stage's paper is not among `papers`.
+        There are none if the stage's paper is not in `params.papers`.
         """
         if self.paper is None or self.paper in params.papers:
             return list(self.declare(params))

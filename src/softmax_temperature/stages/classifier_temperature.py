@@ -89,8 +89,8 @@ def rescaling(params: Params) -> Iterator[Cell]:
             precision=figure.precision,
             inverse_temperatures=paper.search.inverse_temperatures,
         )
-        # All four arms have one seed: repeat i starts from the same weights in each
-        # arm, so that differences between arms are paired.
+        # All four arms have the same seed: repeat i starts from the same weights in
+        # each arm, so that differences between arms are paired.
         plan = {
             "optimizer": optimizer,
             "loss": loss,

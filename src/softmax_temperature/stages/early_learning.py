@@ -109,11 +109,11 @@ def _curves(job: Job, *, question: Curves, flow: GradientFlow, **start_of: Any) 
 
 
 def _norms(job: Job, *, question: Norms, flow: GradientFlow, **start_of: Any) -> None:
-    """Follow gradient flow from tempered logits with each norm.
+    """Follow gradient flow from starts whose tempered logits have each of the norms.
 
     Both the network and its linearisation with the initial kernel are trained. Writes
-    `record.json`, and `starts.json` with the predictions and the times of the events
-    for each norm.
+    `record.json` with facts about the problem, and `starts.json` with the predictions
+    and the times of the events for each norm.
     """
     problem = _problem(job, flow, **start_of)
     rows = []

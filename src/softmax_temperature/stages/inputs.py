@@ -2,8 +2,8 @@
 
 If `data.download` is true, missing files that a library can download are downloaded.
 The files that are still missing are known before anything runs, and stop only the cells
-that need them: the programs, `plan` and `collect` all take their parameters from
-`without_missing`.
+that need them: the programs and `plan` take their parameters from `without_missing`,
+and `collect` requires only the runs that these parameters declare.
 """
 
 from __future__ import annotations

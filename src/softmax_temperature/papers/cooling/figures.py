@@ -557,7 +557,10 @@ def segmentation_panel(runs: Runs, pixels: Path) -> Figure | None:
 
 
 def _label_without_class(labels: NDArray[Any], predictions: NDArray[Any]) -> Any:
-    """The label that marks pixels without a class; None if no label does."""
+    """The label that marks pixels without a class: the largest one, if never predicted.
+
+    Returns None if the largest label is predicted.
+    """
     largest = labels.max()
     return None if largest in predictions else largest
 

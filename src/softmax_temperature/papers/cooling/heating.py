@@ -78,7 +78,10 @@ class EpochsApart(Contrast):
         )
 
     def _epochs(self, runs: Runs) -> pd.DataFrame:
-        """The `crossings` of the runs on both sides, with the column `side`."""
+        """The `crossings` of the runs on both sides, with the column `side`.
+
+        Runs whose limit is at most 1 are left out.
+        """
         epochs = crossings(runs)
         epochs = epochs[epochs["limit"] > 1]
         chosen = runs.select(self.among)
