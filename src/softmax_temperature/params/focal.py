@@ -45,8 +45,9 @@ class Arm(Section):
 class Embeddings(Section):
     """Word vectors in a `file` below data.root (see `data.word_vectors`).
 
-    If `step` is 0, the vectors are frozen. Otherwise they are trained further, with
-    plain gradient steps of size `step`.
+    If `step` is 0, the vectors are frozen. Otherwise they are trained further: after
+    each batch, `step` times their gradient is subtracted from them, without the
+    optimizer.
     """
 
     file: Annotated[str, Field(min_length=1)]

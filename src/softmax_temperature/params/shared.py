@@ -89,7 +89,8 @@ class Fetch(Section):
 
     If a data set has no validation part of its own, the share `validation_fraction` of
     each training class becomes its validation part. Image files whose shorter side has
-    more than `image_size_limit` pixels are shrunk to it on reading (null: not shrunk).
+    more than `image_size_limit` pixels are shrunk on reading until it has that many
+    (null: not shrunk).
     """
 
     validation_fraction: Fraction

@@ -115,7 +115,7 @@ def _train_translation(
     `vocabulary.json` for the library tokenizers and, unless training or this evaluation
     diverged, the results of `scores.evaluate`.
     """
-    # Imported here because this module needs an optional package.
+    # Imported here because the module `vocabulary` needs an optional package.
     from softmax_temperature.training.translation.vocabulary import Vocabulary
 
     languages = (task.source, task.target)

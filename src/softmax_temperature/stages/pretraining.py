@@ -50,7 +50,7 @@ def pretrain(params: Params) -> Iterator[Cell]:
 
 
 def _pretrain(job: Job, *, spec: Backbone, how: Pretrain, data_seed: int) -> None:
-    """Train the backbone `spec` on characters of the pretraining pool.
+    """Train the backbone `spec` on characters that no data set `glyphs-N` contains.
 
     Writes the weights of the whole network, and a record of the training run.
     """

@@ -1,8 +1,9 @@
 """The table of changes to the recipe or to Cooling, each with and without Cooling.
 
-Runs are compared if they share experiment, schedule, loss and seed. If only Cooling is
-changed, a run is compared with two runs of the main recipe: without Cooling, and with
-the same mode and factor.
+A run with Cooling is compared with the run without Cooling that has the same schedule,
+loss and seed in the same experiment. If the experiment has no runs without Cooling,
+because it changes only Cooling, the run is compared with two runs of the main recipe:
+one without Cooling, and one with the same mode and factor.
 """
 
 from __future__ import annotations

@@ -101,7 +101,7 @@ _WHOLE_PAPER = "paper"
 _SMALL = "cooling_cifar10"
 """The study with a network of half the paper's width, and 10,000 training images."""
 _N = {_STUDY: 3}
-"""The planned number of seeds by study; it is the paper's."""
+"""The planned number of seeds by study, which is also the paper's number."""
 _LOOKS_AT_CAMVID = {_SMALL: 3}
 """Three looks: segmentation had two seeds, then four, then ten."""
 _LOOKS_AT_SCHEDULES = {_SMALL: 2}

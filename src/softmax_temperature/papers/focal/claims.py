@@ -246,7 +246,7 @@ def _evaluated(
 
 
 def _ece_after_scaling(loss: Where) -> Mean:
-    """The mean ECE after temperature scaling of the runs trained with `loss`."""
+    """The mean ECE after temperature scaling, over the runs trained with `loss`."""
     return Mean(of=after_scaling(ECE), among=MAIN & loss, tasks=EXPERIMENT)
 
 

@@ -99,8 +99,8 @@ def figure_4(runs: Runs, written: Written, experiment: str) -> Figure | None:
     """Draw ECE, AdaECE and Classwise-ECE before and after scaling, with 90 % intervals.
 
     The interval of one run shows how far its value depends on the choice of the test
-    samples. A bar has the means of the ends over seeds. These intervals do not include
-    the spread over seeds, which the dots show.
+    samples. The interval on a bar ends at the means of these intervals' ends over
+    seeds. It does not include the spread over seeds, which the dots show.
 
     Figures G.1 to G.4 show the same metrics for other experiments.
     """

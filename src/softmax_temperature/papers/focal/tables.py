@@ -569,4 +569,4 @@ TABLES: tuple[Table, ...] = (
     Made(name="not_in_a_table", by=not_in_a_table),
     Made(name="ablation", by=ablation.table, lay_out=ablation.lay_out),
 )
-"""Every table; the paper's are in its order."""
+"""Every table; those of the paper are in the paper's order."""
