@@ -40,7 +40,7 @@ class _Archive:
     path: Path
 
     form: ClassVar[str]
-    """The form that the archive must have, which is the remedy for wrong content."""
+    """The form that the archive must have; errors about its content quote this text."""
 
     def digest(self) -> str:
         """Return the sha256 of the archive; raise InputError if it cannot be read."""
@@ -53,7 +53,7 @@ class _Archive:
         raise InputError(what, where=where, remedy=self.form)
 
     def _check_text(self, text: str, name: str, line: int | None = None) -> None:
-        """Refuse `text` if UTF-8 cannot encode it; JSON and NumPy may still hold it."""
+        """Refuse `text` if UTF-8 cannot encode it; JSON and NumPy accept such text."""
         try:
             text.encode()
         except UnicodeEncodeError as error:
@@ -79,8 +79,8 @@ class NpzArchive(_Archive):
         ascending order.
 
         Raises:
-            InputError: If the file cannot be read, or does not have the form that
-                `form` states.
+            InputError: If the file cannot be read, does not have the form that `form`
+                states, or has fewer than two classes.
         """
         arrays = self._load()
         train = self._part("train", arrays)

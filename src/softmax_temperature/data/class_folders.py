@@ -60,7 +60,8 @@ class ClassFolders:
 
         Raises:
             InputError: If the folders do not have the layout that this module's
-                docstring describes, or there are fewer than two classes.
+                docstring describes, there are fewer than two classes, `test` has a
+                class that `train` lacks, or a file or folder cannot be used.
         """
         parts = self._parts()
         train = parts.get("train") or parts.get("all", {})
@@ -143,7 +144,10 @@ def _images_left_out(folder: Path, parts: Mapping[str, Files]) -> dict[str, int]
 def _reason_to_leave_out(
     steps: Sequence[str], ending: str, parts: Mapping[str, Files]
 ) -> str | None:
-    """Return why an image file is unused, or None; `steps` is its folder's path."""
+    """Return why an image file is unused, or None if it is used.
+
+    `steps` are the names in the path from the data set's folder to the file's folder.
+    """
     if steps and steps[0] not in parts:
         # Escape the name, because a folder's name may hold any bytes, but the data
         # set's card can hold only text.

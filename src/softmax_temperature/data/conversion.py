@@ -202,7 +202,7 @@ def _newsgroups(members: Iterable[Member], target: Path) -> Counter[str]:
 def _all_newsgroups(members: Iterable[Member], target: Path) -> Counter[str]:
     """Write the undivided 20 Newsgroups, from 20_newsgroups/GROUP/NUMBER.
 
-    Every fifth file of a group is a test file.
+    Every fifth file of a group, in the order of the file names, is a test file.
     """
     seen: Counter[str] = Counter()
     rows = []
@@ -287,8 +287,8 @@ def _cifar10_c(members: Iterable[Member], target: Path) -> Counter[str]:
 def _imagenet64(members: Iterable[Member], target: Path) -> Counter[str]:
     """Write ImageNet at 64 × 64, from train_data_batch_1 to 10 and val_data.
 
-    These files are pickles or npz archives. The images are first written to a temporary
-    file, because they take 15 GB.
+    These files are pickles or npz archives. The images of each part are first written
+    to a temporary file, because together they take 16 GB.
     """
     counts: Counter[str] = Counter()
     labels: dict[str, list[NDArray[np.int64]]] = {"train": [], "test": []}
@@ -340,7 +340,7 @@ def _batch(name: str, read: Callable[[], IO[bytes]]) -> Any:
 
 
 class _ArrayUnpickler(pickle.Unpickler):
-    """Reads a dictionary of numbers, texts and arrays, and refuses anything else."""
+    """Reads numbers, texts, arrays and containers of them; refuses any other object."""
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in _ARRAY_PARTS:

@@ -43,8 +43,8 @@ class Rules:
 class Rows:
     """Selected samples of a raw part.
 
-    `index` (n,) holds their row numbers in ascending order; `labels` (n,) holds their
-    numbers among the classes in use.
+    `index` (n,) holds the samples' row numbers in ascending order. `labels` (n,) holds
+    the position of each sample's class among the classes in use.
     """
 
     part: RawPart

@@ -24,7 +24,10 @@ _ROWS_PER_SEVERITY = 10_000
 
 
 def archive_digest(root: Path) -> str | None:
-    """Compute one sha256 over CIFAR-10-C's two files; None unless `root` holds both."""
+    """Compute one sha256 over the images with Gaussian noise and the labels.
+
+    Returns None unless `root` holds both of these files of CIFAR-10-C.
+    """
     files = [root / _IMAGES, root / _LABELS]
     if not all(file.is_file() for file in files):
         return None
@@ -47,7 +50,7 @@ def add_noise(images: Tensor, deviation: float, *, seed: int) -> Tensor:
     noise = torch.randn(images.shape, generator=generator)
     noisy = (images / 255 + deviation * noise).clamp(0, 1)
     # Deviation: we round to the nearest level; the generator of CIFAR-10-C truncates,
-    # which makes its images half a level darker.
+    # which makes its images half a level darker on average.
     return noisy.mul(255).round().to(torch.uint8)
 
 

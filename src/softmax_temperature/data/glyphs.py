@@ -83,7 +83,7 @@ _CATEGORIES = ("Lu", "Ll", "Lt", "Lo", "Nd", "Nl", "No", "Sm", "Sc", "So", "Po")
 # nothing.
 _EXCLUDED_NAMES = ("BRAILLE", "BOX DRAWINGS", "OBJECT REPLACEMENT")
 _MAX_COSINE = 0.95
-"""Characters whose images are more similar than this look the same."""
+"""Characters look the same if the cosine between their images is above this."""
 _PRETRAINING_SHARE = 4
 """One in this many characters belongs to the pretraining pool."""
 
@@ -239,10 +239,10 @@ def _ink(character: str, count: int, generator: np.random.Generator) -> Pixels:
 
 
 def _developed(ink: Pixels, generator: np.random.Generator) -> Pixels:
-    """Give each image (n, height, width) of ink a random brightness, and add noise.
+    """Turn n images of ink (n, height, width) into grey images with noise.
 
-    Within an image, paper and ink have one brightness each. All arithmetic is in
-    integers.
+    For each image, one brightness of the paper and one contrast of the ink are drawn.
+    All arithmetic is in integers.
     """
     count = len(ink)
     paper = generator.integers(0, 80, size=(count, 1, 1))
@@ -287,8 +287,8 @@ def _is_usable(character: str) -> bool:
 def _without_look_alikes(characters: list[str]) -> list[str]:
     """Return the characters without those that look the same as an earlier one.
 
-    Two characters look the same if the cosine between their images, in sans, bold and
-    serif together, is above 0.95.
+    Two characters look the same if the cosine between their images is above 0.95, where
+    an image shows the character in sans, bold and serif.
     """
     images = np.stack([_compared_image(character) for character in characters])
     # Sums of products of whole numbers are exact in any order if they are below 2**53.

@@ -3,7 +3,7 @@
 A folder holds `NAME/images/PART/STEM.jpg` and `NAME/labels/PART/STEM.png`, or other
 endings of `image_files.ENDINGS`; PART is train, test, or optionally val. A label map
 has the size of its image and one 8-bit number per pixel: a class, or the value of
-pixels without a class (void). In a palette image the palette numbers are the labels.
+pixels without a class (void). In a palette image the palette indices are the labels.
 """
 
 from collections.abc import Sequence
@@ -55,8 +55,9 @@ class Form(NamedTuple):
     Attributes:
         classes: Label maps hold numbers from 0 to `classes` - 1, or `void`.
         void: The number of a pixel without a class.
-        crop: Height and width of the centre crop; None takes the whole image.
-        size: Height and width to which the crop is resized; None keeps its size.
+        crop: Height and width of the centre crop, or None to use the whole image.
+        size: Height and width to which the cropped image is resized, or None to leave
+            its size as it is.
     """
 
     classes: int
@@ -107,7 +108,7 @@ def read_segmentation(name: str, form: Form, *, root: Path, seed: int) -> Parts:
     Args:
         name: The name of the data set.
         form: Contents of the label maps, and the size to resize images to.
-        root: The folder with the user's data, data.root.
+        root: The folder with the user's data (the parameter `data.root`).
         seed: The seed of generated scenes.
 
     Returns:

@@ -83,7 +83,7 @@ def require_dataset(name: str, *, root: Path) -> None:
     function looks for files but does not read them.
 
     Raises:
-        InputError: If the name cannot be a file name.
+        InputError: If `name` is not a valid name of a data set.
     """
     if is_built_in(name) or find_archive(name, root=root):
         return
@@ -97,13 +97,15 @@ def find_dataset(name: str, *, root: Path, download: bool, seed: int) -> RawData
 
     Args:
         name: The name of the data set.
-        root: The folder with the user's data, data.root.
+        root: The folder with the user's data (the parameter `data.root`).
         download: Whether torchvision may download missing files.
         seed: The seed of glyphs and phrases.
 
     Raises:
-        MissingInput: If there is no such data set.
-        InputError: If it is damaged, or its name cannot be a file name.
+        MissingInput: If the data set is neither built in nor in `root`, and was not
+            downloaded.
+        InputError: If the data set is damaged, its download fails, or `name` is not a
+            valid name of a data set.
     """
     if name == DIGITS:
         return _read_digits()
@@ -140,7 +142,7 @@ def _read_digits() -> RawDataset:
 
 
 def missing_dataset(name: str, root: Path) -> InputError:
-    """Make the error for a missing data set, or for a name that cannot be one.
+    """Make the error for a missing data set, or for a name that no data set can have.
 
     If a data set is missing, the error names the files to provide.
     """

@@ -118,7 +118,7 @@ def balanced_subset(
 ) -> NDArray[np.int64]:
     """Draw the rows of a class-balanced subset of min(limit, n) samples, ascending.
 
-    With the same generator, a smaller subset is part of a larger one.
+    From generators in the same state, a smaller subset is part of a larger one.
     """
     rank = _rank_within_class(labels, generator)
     class_order = generator.permutation(int(labels.max()) + 1)
@@ -134,7 +134,8 @@ def stratified_holdout(
     The count per class is rounded to the nearest number, but is at least one and leaves
     at least one sample; a class with a single sample loses none. A network trained on
     the rest therefore sees every class, but a row's probability of being held out
-    depends on the size of its class; use `random_holdout` for statistics.
+    depends on the size of its class. Use `random_holdout` if all rows must have the
+    same probability.
     """
     sizes = np.bincount(labels)
     nearest = np.floor(sizes * fraction + 0.5)

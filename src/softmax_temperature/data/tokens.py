@@ -18,18 +18,19 @@ from torch import Tensor
 from softmax_temperature.data.splits import Part
 
 PADDING = 0
-"""The number that follows the last token of a text."""
+"""The number that fills a row after the last token of a text."""
 UNKNOWN = 1
 """The number of every word that is not in the vocabulary."""
 RESERVED = 2
 """The number of the first word of the vocabulary."""
 
 Keep = Literal["start", "end"]
-"""The end of a long text that is read."""
+"""The end of a text that is kept if the text is too long."""
 
 # No text can contain these two words, because letters and punctuation marks never share
 # a token. The words are not registered as special tokens of the library, because the
-# library would also find special tokens in texts.
+# library also looks for special tokens in texts: the number of a reserved word would
+# then replace a `<padding>` that a text contains.
 _PADDING_WORD = "<padding>"
 _UNKNOWN_WORD = "<unknown>"
 

@@ -1,8 +1,8 @@
 """Data sets that torchvision can download.
 
-Small images are read as arrays. Larger images stay in torchvision's unpacked files;
-their number is compared with the published number, because torchvision accepts
-incomplete folders.
+Small images are read as arrays. Larger images stay in torchvision's unpacked files. The
+number of these files is compared with the published number of images, because
+torchvision accepts incomplete folders.
 """
 
 import shutil
@@ -89,7 +89,8 @@ def find_torchvision_set(name: str, *, root: Path, download: bool) -> RawDataset
         return _load(name, root, download=True)
     except (OSError, RuntimeError, ValueError) as error:
         if began_with_nothing:
-            # An incomplete data set would later pass for a complete one.
+            # Remove the downloaded files, because an incomplete data set would later
+            # pass for a complete one.
             _remove_files(name, root)
         raise InputError(
             f"the download failed ({error})",
@@ -193,8 +194,8 @@ def _images(kind: str, part: Any) -> NDArray[np.uint8]:
     if kind == "SVHN":  # (n, channels, height, width)
         return images.transpose(0, 2, 3, 1)
     if kind == "EMNIST":
-        # Mirror the images, because EMNIST's files hold every character mirrored along
-        # the diagonal.
+        # Swap rows and columns, because EMNIST's files hold every character mirrored
+        # about the diagonal.
         images = images.transpose(0, 2, 1)
     return images if images.ndim == 4 else images[..., None]
 

@@ -44,7 +44,7 @@ def read_translation(
     Args:
         name: The name of the data set.
         languages: The source and the target language.
-        root: The folder with the user's data, data.root.
+        root: The folder with the user's data (the parameter `data.root`).
         seed: The seed of "farm".
 
     Raises:

@@ -1,8 +1,8 @@
 """Parse trees of the Stanford Sentiment Treebank (Socher et al. 2013) as tensors.
 
 Each pair of brackets is a node and begins with the node's label: `(3 (2 the) (4 (3
-good) (2 one)))`. After its label, a node has a word or two children. Labels run from 0
-(very negative) to 4 (very positive); 2 is neutral.
+good) (2 one)))`. After its label, a node has either one word or two children. Labels
+run from 0 (very negative) to 4 (very positive); 2 is neutral.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ _BRACKETS = {
     "-rsb-": "]",
 }
 
-# Deviation: only the words of the training trees have vectors, in lower case; a word
-# that occurs only in validation or test sentences is unknown even if the file has a
-# vector for it, and a training word that the file lacks starts at 0. The focal paper
-# does not say which words have vectors. In the released code all words of the three
-# parts have a vector, in their original case, and a word that the file lacks starts at
-# random.
+# Deviation: only the words of the training trees have vectors, and words are in lower
+# case. A word that occurs only in validation or test sentences counts as unknown, even
+# if the file of word vectors contains it; the vector of a training word that the file
+# lacks starts at 0. The focal paper does not say which words have vectors. In the
+# released code all words of the three parts have a vector, words keep their case, and
+# the vector of a word that the file lacks starts at random values.
 
 
 class Tree(NamedTuple):
