@@ -14,7 +14,8 @@ from softmax_temperature.metrics.checks import check_one_tensor
 from softmax_temperature.metrics.probability_check import is_of_sigmoid
 
 BUFFER = "cooling_temperature"
-# The attribute of the network that says what the graph of its last output showed.
+# The attribute of the network that says whether it ends in a sigmoid. It is set when an
+# output comes with an autograd graph, which shows the network's last function.
 OF_SIGMOID = "_cooling_of_sigmoid"
 
 # Deviation: we use a temperature throughout, which divides the logits. Definition 3.1
@@ -110,7 +111,7 @@ def set_last_layer_temperature(model: nn.Module, temperature: float) -> None:
 
 
 def ends_in_sigmoid(model: nn.Module) -> bool | None:
-    """Whether the network ends in a sigmoid; None if no graph has shown it."""
+    """Whether the network ends in a sigmoid; None if no autograd graph has shown it."""
     known: bool | None = getattr(model, OF_SIGMOID, None)
     return known
 
@@ -118,8 +119,8 @@ def ends_in_sigmoid(model: nn.Module) -> bool | None:
 def divide(module: nn.Module, _images: object, logits: Any) -> Tensor:
     """Return logits / temperature, as the forward hook of a network that holds one.
 
-    The hook also notes what training shows about the network's last function, because
-    held-out logits have no graph.
+    The hook also notes whether the network ends in a sigmoid. Only an output with an
+    autograd graph shows this, as in training; held-out logits have no graph.
     """
     check_one_tensor(logits, "model", "cooled")
     of_sigmoid = is_of_sigmoid(logits)

@@ -18,8 +18,8 @@ from softmax_temperature.metrics.checks import check_positive
 class Redistribution:
     """How a network's parameters and outputs change when a temperature is spread.
 
-    Each power is that of the temperature by which a parameter, an output or an input is
-    divided.
+    A parameter, an output or an input with the power p is divided by T^p, where T is
+    the temperature.
 
     Attributes:
         layers: L, the number of convolutions and dense layers on the longest path to

@@ -32,9 +32,10 @@ IMAGES = 16
 
 
 def scale_equivalent(model: nn.Module, temperature: float) -> nn.Module:
-    """Return a copy that divides by `temperature` inside and multiplies at its output.
+    """Return a copy with `temperature` spread over its layers and undone at its output.
 
-    Definition 3.6: both networks compute the same function. The paper's β_i are
+    The layers divide the logits by `temperature`, and the last layer's temperature is
+    divided by it in turn. Definition 3.6: both networks compute the same function. The paper's β_i are
     T^-(power of layer i), and 1 for the logits.
 
     Raises:
@@ -219,9 +220,10 @@ def statements(
 def _gradient_norms(
     network: nn.Module, images: Tensor, labels: Tensor
 ) -> tuple[float, float, float]:
-    """Return predicted and measured gradient norm, and the largest difference.
+    """Return the predicted and the measured gradient norm, and the largest difference.
 
-    The difference is relative.
+    The norms are those of the whole gradient. The difference is the largest over the
+    parameters, relative to the norm of a parameter's measured gradient.
     """
     predicted = predicted_last_layer_gradients(network, images, labels)
     measured = measured_gradients(network, images, labels)
@@ -275,7 +277,7 @@ def _overheated(
         labels = torch.randint(classes, (IMAGES,))
         with torch.no_grad():
             # Perturb all parameters, because the shifts of a new batch normalisation
-            # are 0.
+            # are 0, so a rescaling would not change them.
             for parameter in network.parameters():
                 parameter.add_(0.1 * torch.randn_like(parameter))
             # In training mode, this call updates the running statistics.

@@ -69,8 +69,10 @@ class Batch(NamedTuple):
     """A batch of embeddings X, prepared once for the products of all blocks.
 
     Attributes:
-        transposed: X'; weights (rows, dim) times X' give scores (rows, batch).
-        plain: X; residuals (rows, batch) times X give gradients (rows, dim).
+        transposed: The prepared transpose of X. Multiplying weights (rows, dim) by it
+            gives scores (rows, batch).
+        plain: The prepared X. Multiplying residuals (rows, batch) by it gives gradients
+            (rows, dim).
         labels: True classes, shape (batch,).
     """
 
@@ -80,7 +82,7 @@ class Batch(NamedTuple):
 
 
 class CosineClassifiers:
-    """One classifier per problem, which is a pair of repeat and inverse temperature.
+    """One classifier per problem; a problem is one repeat at one inverse temperature.
 
     Problems are ordered by repeat, then by inverse temperature.
 
@@ -166,7 +168,10 @@ class CosineClassifiers:
     def _direction_gradient(
         self, block: slice, weights: Tensor, inverse_norms: Tensor, batch: Batch
     ) -> Tensor:
-        """The gradient of Eq. (3) with respect to directions, summed over the batch."""
+        """Compute the gradient with respect to the directions, summed over the batch.
+
+        This is Eq. (3) without the factor alpha.
+        """
         scratch = self._buffers.take("gradient", *weights.shape)
         scaled = torch.mul(
             weights, inverse_norms * self._logit_scale[block], out=scratch
@@ -216,7 +221,7 @@ class CosineClassifiers:
 
 
 def logit_unit(device: torch.device) -> float:
-    """Return the factor by which `replace_by_residual` needs logits multiplied.
+    """Return the factor by which to multiply logits for `replace_by_residual`.
 
     The factor is 1 on a GPU, where the softmax uses exp. Elsewhere the factor is
     log2(e), because on a CPU exp2 is three times as fast as exp. Multiplying by the

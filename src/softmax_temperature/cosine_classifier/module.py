@@ -35,8 +35,8 @@ class CosineClassifier(nn.Module):
         suggestion: The suggestion that "auto" used, or None.
 
     Raises:
-        ValueError: If an argument is out of range, or "auto" is given without a
-            `sample`.
+        ValueError: If an argument is out of range, "auto" is given without a `sample`,
+            or a `sample` without "auto".
 
     Divide the cross-entropy by `inverse_temperature`, as the paper does: one learning
     rate then suits every inverse temperature.
@@ -91,7 +91,10 @@ class CosineClassifier(nn.Module):
         )
 
     def forward(self, embeddings: Tensor) -> Tensor:
-        """Logits (..., classes) of embeddings (..., in_features), in their dtype."""
+        """Compute logits (..., classes) from embeddings (..., in_features).
+
+        The logits have the dtype of the embeddings.
+        """
         in_features = self.weight.shape[1]
         check_tensor(embeddings, "embeddings")
         if not embeddings.is_floating_point():

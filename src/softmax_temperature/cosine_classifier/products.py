@@ -28,7 +28,8 @@ Result = TypeVar("Result")
 def _onednn_operator(name: str) -> Callable[..., Any]:
     """Return an operator of oneDNN that torch.compile uses for frozen linear layers.
 
-    torch has no public function that packs a matrix for both dtypes.
+    torch has no public function that packs a matrix for products in float32 as well as
+    in bfloat16.
     """
     operator: Callable[..., Any] = getattr(torch.ops.mkldnn, name)
     return operator
@@ -196,7 +197,7 @@ class Workers:
 
     @contextmanager
     def busy(self) -> Iterator[None]:
-        """Limit torch to one thread per caller in the block, if there is a pool.
+        """Limit torch to one thread per caller inside `with`, if there is a pool.
 
         torch's own threads, once woken, would spin and occupy the workers' cores.
         """

@@ -27,8 +27,8 @@ from softmax_temperature.early_learning.tangent_kernel import FlatNetwork, Kerne
 # The `moment` of a row at a requested time. The `moment` of a row at an event is the
 # event's name.
 TIME = "time"
-# Time step for measuring the initial rate of kernel change, as a fraction of the unit
-# of time.
+# Time step over which the initial rate of kernel change is measured, as a fraction of
+# `Scales.unit_time`.
 DRIFT_STEP = 1e-5
 # Modules that are not differentiable everywhere.
 KINKED_MODULES = (
@@ -60,7 +60,8 @@ class Problem:
         independent_draw: The same network with independently drawn parameters.
         inputs: Samples, shape (n, ...), float64.
         loss: Cross-entropy with the labels of the samples.
-        probes: Random probes of the kernel sketch; None for the whole kernel.
+        probes: Number of random probes of the kernel sketch; None to compute the whole
+            kernel.
         chunk: Samples per forward pass.
         seed: Seed of the probes.
     """
@@ -74,7 +75,7 @@ class Problem:
     seed: int
 
     def pair(self, correlation: float) -> FlatNetwork:
-        """Make the pair with the given `correlation`, whose start is untrained."""
+        """Make the untrained pair with the given `correlation`."""
         frozen = frozen_parameters(self.network, self.independent_draw, correlation)
         return FlatNetwork(self.network, self.inputs, frozen=frozen, chunk=self.chunk)
 
@@ -108,7 +109,8 @@ class Scales(NamedTuple):
     Attributes:
         logit_norm: ||Z_0||_F.
         unit_time: Time in which the logits change by 1 at their initial speed.
-        logit_time: Time in which the logits change by their own norm (tau_z).
+        logit_time: Time in which the logits change by their own norm at their initial
+            speed (tau_z).
     """
 
     logit_norm: float
@@ -147,8 +149,8 @@ class Start:
     def drift_rate(self) -> float:
         """Return the initial rate of kernel change per unit of rescaled time, at β = 1.
 
-        The parameters start along (1/β) Jᵀ residual(Z_0), so ||dΘ/ds||_F / ||Θ_0||_F is
-        the returned rate divided by β.
+        The parameters start to move along (1/β) Jᵀ residual(Z_0), so ||dΘ/ds||_F /
+        ||Θ_0||_F is the returned rate divided by β.
         """
         start = self.network.start
         sketch = self.problem.sketch
@@ -203,9 +205,9 @@ def course(
         The course, and the tempered logits Z by time, at the recorded times and events.
         The course holds `ending`, `evaluations` and `rows`. A row has `moment`, `time`,
         `loss` (mean over samples, nats) and `change` (||Z - Z_0||). For the gradient
-        flow it also has `drift`, the relative change of the kernel, and `drift_error`,
-        at events and at `kernel_times`; and `distance`, ||Z - Z_linearised||, at the
-        times of `linearised`. Missing values are None.
+        flow it also has `drift`, the relative change of the kernel, and its standard
+        error `drift_error`, at events and at `kernel_times`; and `distance`, ||Z -
+        Z_linearised||, at the times of `linearised`. Missing values are None.
     """
     problem = start.problem
     logits_by_time: dict[float, Tensor] = {}

@@ -111,7 +111,7 @@ def gradient_flow(
 def linearised_flow(
     start: Tensor, kernel_product: Callable[[Tensor], Tensor], loss: SoftmaxCrossEntropy
 ) -> Flow:
-    """Return the flow dZ/ds = Θ_0 residual(Z), which has the initial kernel.
+    """Return the flow dZ/ds = Θ_0 residual(Z), which keeps the initial kernel.
 
     The flow is the same for every β. The state is Z - Z_0.
     """
@@ -132,8 +132,9 @@ class Settings(NamedTuple):
     Attributes:
         unit_time: Rescaled time in which the logits change by 1 at their initial speed.
         horizon: Rescaled time at which the integration ends at the latest.
-        tolerance: Largest error that a step may have, relative to the state plus the
-            root-mean-square change that the initial rate would make in `unit_time`.
+        tolerance: Largest error that a step may have, as a fraction of a sum of two
+            terms: the size of the state, and the root-mean-square change that the
+            initial rate would make in `unit_time`.
         evaluations: Number of evaluations of the rate after which no further step
             begins.
     """
@@ -217,7 +218,10 @@ def integrate(
 def _event_levels(
     flow: Flow, loss: SoftmaxCrossEntropy, start: Tensor
 ) -> Callable[[State], dict[str, float]]:
-    """Build the function from a state to each event's level, 0 at the event."""
+    """Build a function that maps a state to the levels of all events, by event.
+
+    The level of an event is negative before the event, and 0 at the event.
+    """
     norm = start.norm().item()
     first_loss = loss.mean(start)
 

@@ -20,7 +20,8 @@ class FlatNetwork:
     Args:
         network: The network, which is copied and not changed.
         inputs: Samples, shape (n, ...).
-        frozen: Parameters by name whose logits are subtracted; see `CorrelatedPair`.
+        frozen: The parameters of the frozen network of a pair, by name. Its logits are
+            subtracted; see `CorrelatedPair`.
         chunk: Samples per forward pass, which bounds the memory of activations.
 
     Attributes:

@@ -9,8 +9,9 @@ statistics named in `dataset_statistics.STATISTICS`. Three columns are optional:
 and `leave_one_dataset_out` do not depend on the order of the rows.
 
 Both functions raise ValueError for a missing column, a value that is not a finite
-number, a pair that occurs twice, an inverse temperature outside the searched range, or
-fewer than `pairs.MINIMUM_DATASETS` data sets.
+number, a pair that occurs twice, an inverse temperature outside the searched range, a
+plateau that does not enclose its optimum, or fewer than `pairs.MINIMUM_DATASETS` data
+sets.
 """
 
 from softmax_temperature.heuristic.regression import (

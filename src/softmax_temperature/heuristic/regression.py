@@ -219,8 +219,9 @@ def leave_one_dataset_out(
             has the smallest error on left-out data sets.
 
     Raises:
-        ValueError: If a count or method is unknown, an optimum lies outside the
-            searched range, or the pairs are malformed (see the package's docstring).
+        ValueError: If `statistics` or `method` is none of the choices, an optimum lies
+            outside the searched range, or the pairs are malformed (see the package's
+            docstring).
     """
     size = _statistics_count(statistics, method)
     table = checked_pairs(pairs)

@@ -93,9 +93,10 @@ class RidgeEstimate:
 
 
 class Lost(BaseModel):
-    """Accuracy that each rule lost on pairs inside, or outside, the range of others.
+    """Accuracy that each rule lost, on pairs inside or on pairs outside the range.
 
-    A pair is inside if its statistics lie in the range of all other data sets.
+    A pair is inside if each of its statistics lies in the range of the pairs of all
+    other data sets.
 
     Attributes:
         pairs: Number of pairs on this side.
@@ -203,15 +204,16 @@ def fit_ridge(pairs: pd.DataFrame, accuracies: pd.DataFrame) -> RidgeHeuristic:
 def score_rules(pairs: pd.DataFrame, accuracies: pd.DataFrame) -> pd.DataFrame:
     """Compute the accuracy that each rule loses on data sets that it was not fitted on.
 
-    The arguments are those of `fit_ridge`. HEURISTIC, WITHOUT_BACKBONE, CONSTANT and
-    MEDIAN are fitted on the other data sets. WITHOUT_BACKBONE is left out if some pair
-    has no pair of another data set and another backbone to be predicted from.
+    The arguments are those of `fit_ridge`. HEURISTIC, CONSTANT and MEDIAN are fitted on
+    the other data sets. For each pair, WITHOUT_BACKBONE is fitted on the pairs of other
+    data sets with other backbones; it is not scored if there are none for some pair.
     SQUARE_ROOT needs no fit. VALIDATION is scored if `pairs` has the column
     `inverse_temperature_validation`.
 
     Returns:
-        Columns `rule`, `dataset`, `backbone`, `inverse_temperature`, and `lost`, the
-        fraction of accuracy below the pair's best.
+        Columns `rule`, `dataset`, `backbone`, `inverse_temperature` (the rule's
+        choice), and `lost`, the pair's highest accuracy minus its accuracy at that
+        choice, as a fraction.
     """
     study = Study.of(pairs, accuracies)
     backbones = pairs["backbone"].to_numpy()
@@ -282,9 +284,10 @@ def _without_dataset_and_backbone(
 def fit_shipped(
     pairs: pd.DataFrame, accuracies: pd.DataFrame, scores: pd.DataFrame
 ) -> RidgeHeuristic:
-    """Fit the heuristic for `suggest`, and record the accuracy that each rule loses.
+    """Fit the heuristic that `suggest` uses, and fill in the accuracy that rules lose.
 
-    `scores` come from `score_rules`.
+    `scores`, which come from `score_rules`, determine the heuristic's fields `lost`,
+    `inside` and `outside`.
     """
     return fit_ridge(pairs, accuracies).model_copy(update=losses(pairs, scores))
 

@@ -60,13 +60,13 @@ class LoadedBackbone(NamedTuple):
 def load_backbone(
     spec: Backbone, *, root: Path, seed: int, pretrained: Path | None = None
 ) -> LoadedBackbone:
-    """Load a backbone in evaluation mode, without a network connection.
+    """Load a backbone in evaluation mode, without access to the internet.
 
-    Missing weights must have been downloaded before, by `locate_weights`.
+    The weights must already be on this machine; `locate_weights` can download them.
 
     Args:
         spec: The backbone.
-        root: The folder with the user's data, data.root.
+        root: The folder with the user's data (the parameter `data.root`).
         seed: The seed of "untrained" weights.
         pretrained: The safetensors file of "pretrain" weights.
 
@@ -101,8 +101,9 @@ def _build(spec: Backbone, path: Path | None) -> tuple[nn.Module, Preprocess]:
     if not is_hub:
         return network, described_preprocess(spec)
     if hasattr(network, "transform_input"):
-        # The weights of googlenet and inception_v3 expect images on the scale on which
-        # they were first trained.
+        # torchvision's googlenet and inception_v3 were trained on pixels from -1 to 1.
+        # With `transform_input` they convert images to this range from the
+        # normalisation that torchvision's transform applies.
         setattr(network, "transform_input", True)  # noqa: B010
     return network, torchvision_preprocess(torchvision_weights(spec))
 
@@ -111,7 +112,10 @@ def _build(spec: Backbone, path: Path | None) -> tuple[nn.Module, Preprocess]:
 def _check_embedding(
     spec: Backbone, network: nn.Module, preprocess: Preprocess
 ) -> None:
-    """Raise InputError unless a black image's embedding has the length in `spec`."""
+    """Raise InputError unless embeddings have the length that `spec` states.
+
+    The check embeds one image whose preprocessed pixels are all 0.
+    """
     image = torch.zeros(1, 3, preprocess.size, preprocess.size)
     try:
         shape = tuple(network(image).shape)

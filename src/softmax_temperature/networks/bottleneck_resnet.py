@@ -37,7 +37,8 @@ class BottleneckResNet(Classifier):
         width: Channels of the stem. The first stage has four times as many, and each
             later stage twice as many as the one before.
         activation: "relu" or "crelu".
-        as_released: Build the focal paper's network for Tiny-ImageNet.
+        as_released: Whether to build the network for Tiny-ImageNet of the focal paper's
+            released code.
     """
 
     def __init__(

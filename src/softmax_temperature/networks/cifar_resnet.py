@@ -48,7 +48,8 @@ class CifarResNet(Classifier):
 class BasicBlock(nn.Module):
     """Two 3×3 convolutions with an identity shortcut around them.
 
-    The identity is subsampled, and padded with zero channels on both sides (option A).
+    Where the shape changes, the identity is subsampled, and zero channels are added
+    before and after its own channels (option A).
     """
 
     def __init__(self, inputs: int, outputs: int, stride: int) -> None:

@@ -105,7 +105,7 @@ def write_embeddings(
         folder: An existing folder.
         rows: Labels (n,) and index (n,) of each split, int64.
         embed: Computes the embeddings of a split in batches, shape (b, dim), float32.
-        provenance: JSON about the backbone; `embedding` is dim.
+        provenance: JSON values about the backbone; the value of `embedding` is dim.
     """
     splits = [split for split in SPLITS if split in rows]
     size = sum(len(rows[split][0]) for split in splits)

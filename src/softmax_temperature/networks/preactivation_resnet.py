@@ -1,4 +1,7 @@
-"""Residual networks of bottleneck blocks, activations first (He et al. 2016b)."""
+"""Bottleneck ResNets that normalise and activate before convolving (He et al. 2016b).
+
+Other residual networks normalise and activate after each convolution.
+"""
 
 from collections.abc import Sequence
 

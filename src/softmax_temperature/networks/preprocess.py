@@ -121,7 +121,8 @@ def timm_preprocess(network: nn.Module) -> Preprocess:
     """Return the evaluation transform of a timm network's weights.
 
     Raises:
-        InputError: If the transform is not a square centre crop.
+        InputError: If the transform is not a square centre crop, or its interpolation
+            is neither bilinear nor bicubic.
     """
     # Imported here because timm is an optional package.
     from timm.data.config import resolve_model_data_config

@@ -15,10 +15,11 @@ _LEVELS = 4
 
 
 class UNet(Classifier):
-    """Computes logits for every pixel, with four halvings and four up-convolutions.
+    """Computes logits for every pixel.
 
-    The output of each up-convolution is concatenated with the maps of the same size
-    from before the halving.
+    Four max-poolings halve the height and width of the maps, and four up-convolutions
+    double them again. The output of each up-convolution is concatenated with the maps
+    that had this size before a max-pooling.
 
     Args:
         num_classes: The number of logits per pixel.

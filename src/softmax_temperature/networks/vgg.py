@@ -20,7 +20,7 @@ from softmax_temperature.networks.layers import (
 # with ReLU.
 # Deviation: we use Keras's default initial weights, uniform within ±sqrt(6 / (fan-in +
 # fan-out)) with biases 0, because the paper trains in TensorFlow and does not state its
-# initial weights. PyTorch's default weights are smaller. With these weights, the
+# initial weights. PyTorch's default weights are smaller. With PyTorch's weights, the
 # network still guesses after an epoch with a learning rate of 0.01 (loss 2.303), the
 # fitted temperature is noise (0.07 to 0.22 in two runs), and Cooling acts like a larger
 # step.

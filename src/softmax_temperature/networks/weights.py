@@ -52,7 +52,7 @@ def locate_weights(spec: Backbone, *, root: Path, download: bool) -> Path | None
 
     Args:
         spec: The backbone.
-        root: The folder with the user's data, data.root.
+        root: The folder with the user's data (the parameter `data.root`).
         download: Whether the library may download a missing file.
 
     Raises:
@@ -87,7 +87,8 @@ def load_weights(network: nn.Module, path: Path, unused: tuple[str, ...]) -> Non
     Args:
         network: The network, which is changed in place.
         path: A safetensors file, or a file written by torch.save.
-        unused: Prefixes of weights in the file for which the network has no layers.
+        unused: Prefixes of the names of weights that may be in the file although the
+            network has no layers for them; these weights are not loaded.
 
     Raises:
         InputError: If the file is damaged, or its weights do not fit the network.

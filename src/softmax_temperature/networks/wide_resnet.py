@@ -14,10 +14,13 @@ STEM = 16
 """Channels of the first convolution."""
 _STAGES = 3
 
-# Deviation: the depths 26 and 28 build the same network. The focal paper names
-# Wide-ResNet-26-10, a depth that the cited paper's rule 6 n + 4 excludes. The released
-# code counts 6 n + 2, without the three projections but with the linear layer: its 26
-# is the cited paper's 28.
+# Deviation: the depths 26 and 28 build the same network, with n = 4 blocks per stage.
+# The focal paper names Wide-ResNet-26-10, but the depths in the cited paper are 6 n + 4,
+# which 26 is not. The reason is that the focal paper's released code counts other
+# layers: the stem, two convolutions in each of 3 n blocks, and the linear layer, which
+# makes 6 n + 2. The cited paper counts the three projections instead of the linear
+# layer. The network of depth 26 in the released code therefore has depth 28 in the
+# cited paper.
 # Deviation: by default batch normalisation and activation come before each convolution,
 # as in the cited paper. The released code applies them after each convolution and
 # normalises the projections too (`as_released`).
@@ -31,7 +34,7 @@ _STAGES = 3
 
 
 class WideResNet(Classifier):
-    """A wide residual network, by default with activations first.
+    """A wide residual network, which by default activates before each convolution.
 
     Convolutions start normal with variance 2 / fan-out, as in the focal paper's
     released code. Without batch normalisation the variance is 2 / fan-in, which keeps
@@ -39,12 +42,13 @@ class WideResNet(Classifier):
     divided by the number of blocks.
 
     Args:
-        depth: 6 n + 2 for n blocks in each of the three stages, or 6 n + 4 if
-            projections are counted.
+        depth: 6 n + 2 or, as the cited paper counts layers, 6 n + 4; both build n
+            blocks in each of the three stages.
         width: The stages have `width` times 16, 32 and 64 channels.
         num_classes: The number of logits.
         batch_norm: Whether to use batch normalisation.
-        as_released: Build the focal paper's released network, activations last.
+        as_released: Whether to build the network of the focal paper's released code,
+            which normalises and activates after each convolution.
 
     Raises:
         ValueError: If no network has that depth, or `as_released` is used without

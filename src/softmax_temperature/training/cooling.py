@@ -94,10 +94,10 @@ class CoolingCallback(Callback):
 class PixelCoolingCallback(Callback):
     """Cools the last layer of a network that classifies pixels, after each epoch.
 
-    The temperature is fitted on the pixels of held-out images that are not `void`, or
-    on at most `most` of these pixels, drawn with `seed`. The callback keeps all its
-    state in the network. Raises LeakError for test images, and ValueError if all pixels
-    are `void`.
+    The temperature is fitted on those pixels of the held-out images whose label is not
+    `void`; if there are more than `most`, on `most` of them, drawn with `seed`. The
+    callback keeps all its state in the network. Raises LeakError for test images, and
+    ValueError if all pixels are `void`.
     """
 
     kept = ()

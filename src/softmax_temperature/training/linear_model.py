@@ -51,10 +51,11 @@ def make_data(train: int, test: int, *, seed: int) -> tuple[Part, Part]:
 def fit(
     task: LinearTraining, gamma: float, *, seed: int
 ) -> tuple[dict[str, Tensor], dict[str, float]]:
-    """Train with one loss on one draw of the data; return tensors and the accuracies.
+    """Train with focal loss on one draw of the data; return tensors and the accuracies.
 
-    `weight_norm` and `logit_norm` have an entry for each epoch; everything else is from
-    the last epoch.
+    `weight_norm` and `logit_norm` have an entry for each epoch. The weights, the
+    confidences of misclassified test points and the accuracies are those after the last
+    epoch.
     """
     train, test = make_data(task.train, task.test, seed=seed)
     # Train on the CPU even if there is a GPU, because a step is only four thousand

@@ -27,10 +27,11 @@ def build_start(spec: Network, start: str, *, classes: int, seed: int) -> nn.Mod
 
 
 def start_norm(trainer: Trainer, held_out: Samples, start: str) -> float:
-    """Return the mean norm of the initial tempered logits of `held_out` samples.
+    """Return the mean norm of the tempered logits of `held_out` before training.
 
-    For the start "norm-n" the pair is first scaled so that the mean norm is n. Raises
-    LeakError for test data.
+    Tempered logits are logits times the loss's inverse temperature. For the start
+    "norm-n", the share of the pair's frozen logits is first set so that the mean norm
+    is n. Raises LeakError for test data.
     """
     samples = held_out.for_fitting()
     norm = _mean_norm(trainer, samples)

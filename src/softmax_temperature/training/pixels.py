@@ -42,9 +42,9 @@ class PixelCrossEntropyLoss(Loss):
         epoch: float | None = None,  # noqa: ARG002
     ) -> Tensor:
         """The loss of a batch with logits (b, classes, height, width)."""
-        # Compute the loss of a table of pixels, because torch's loss for maps is not
-        # deterministic on a GPU. If channels are last in memory, making the table
-        # copies nothing.
+        # Reshape the maps to a table with a row for each pixel, because torch's
+        # cross-entropy of maps is not deterministic on a GPU. If channels are last in
+        # memory, reshaping copies nothing.
         table = pixel_table(logits)
         classes = labels.flatten().long()
         total = F.cross_entropy(table, classes, ignore_index=self.void, reduction="sum")

@@ -21,8 +21,8 @@ class TrainingRun:
 
     `seed` determines dropout, and the order and augmentation of the samples. All arms
     use the same seeds, so that their differences are paired. A run that diverged is a
-    result: its record says so, its weights and rows end at the last finite values, and
-    it has no logits.
+    result: its record says so, its weights and its callbacks' rows are those before the
+    epoch that diverged, and it has no logits.
     """
 
     def __init__(
@@ -64,8 +64,8 @@ class TrainingRun:
     ) -> None:
         """Write logits and labels of sets, and logits of outliers, by name.
 
-        Nothing is written if training diverged. If a logit is not finite, the run
-        counts as diverged from then on.
+        Nothing is written if training diverged, or if a logit is not finite; in that
+        case the run counts as diverged from then on.
         """
         if not self.finite:
             return

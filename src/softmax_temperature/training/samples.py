@@ -54,7 +54,11 @@ class Samples:
         return replace(self, inputs=self.inputs[rows], labels=self.labels[rows])
 
     def require(self, sound: bool, form: str, *label_shapes: tuple[int, ...]) -> None:
-        """Raise ValueError unless inputs are `sound` and labels have a given shape."""
+        """Raise ValueError if the inputs or the labels have a wrong form.
+
+        `sound` says whether the inputs have the right form; `form` states that form for
+        the message. The labels must have one of `label_shapes`.
+        """
         if not sound:
             shape = tuple(self.inputs.shape)
             raise ValueError(f"{form}, got {shape} {self.inputs.dtype}")

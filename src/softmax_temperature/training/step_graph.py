@@ -12,13 +12,13 @@ from torch import Tensor
 from softmax_temperature.metrics.checks import ArgumentError
 from softmax_temperature.runner.progress import say
 
-# Number of plain steps before the capture. In these steps libraries choose kernels, and
-# the optimizer creates its state.
+# Number of steps that run without a graph before a step is captured. In these steps
+# libraries choose kernels, and the optimizer creates its state.
 WARM_UP = 3
 
 
 class _Unknown:
-    """Stands for the epoch during capture; a step that reads it cannot be replayed."""
+    """Stands for the epoch during capture; capture fails if the step reads it."""
 
     def __repr__(self) -> str:
         return "an unknown one"
@@ -34,11 +34,12 @@ def say_not_captured(reason: str) -> str:
 
 
 class StepGraph:
-    """Takes a few plain steps, captures one, and replays it on new tensor contents.
+    """Takes a few steps without a graph, captures one, and replays it from then on.
 
     `step` maps a table of rows and random numbers, and the position in the recipe, to
-    the loss. Everything that changes between steps must be in tensors. If capturing
-    fails, `fallback` says why, and all steps are plain.
+    the loss. A replay reads the present contents of the captured step's tensors, so
+    everything that changes between steps must be in tensors. If capturing fails,
+    `fallback` says why, and no step uses a graph.
     """
 
     def __init__(self, step: Callable[[Tensor, float], Tensor]) -> None:
@@ -49,7 +50,7 @@ class StepGraph:
         self._captured: tuple[torch.cuda.CUDAGraph, Tensor, Tensor] | None = None
 
     def __call__(self, table: Tensor, position: float) -> Tensor:
-        """Take a step, plain or replayed, and return the loss."""
+        """Take a step, by a replay if a step was captured, and return the loss."""
         if self._captured is None and self._steps == WARM_UP and self.fallback is None:
             self._capture(table)
         if self._captured is not None:

@@ -48,7 +48,7 @@ class TreeSet(HostSamples):
         self.require(sound, "trees must be (n, nodes, 4) int64", shape[:1], shape[:2])
 
     def to(self, device: str) -> Self:  # noqa: ARG002
-        """Leave the samples on the CPU, because labels determine the loss's terms."""
+        """Leave the samples on the CPU, because labels determine tensors' shapes."""
         return self
 
     def labelled_nodes(self) -> Self:
@@ -57,13 +57,14 @@ class TreeSet(HostSamples):
 
 
 # Deviation: as in the released code, we sum the losses of nodes over a tree and average
-# over the trees of a batch; the paper does not say how they are combined. This choice
-# determines the size of the embedding's plain steps and the relative weight of the
-# weight decay. Equation 15 of Tai et al. 2015 averages over nodes.
+# over the trees of a batch; the paper does not say how they are combined. Equation 15
+# of Tai et al. 2015 averages over nodes. A sum has larger gradients than an average, so
+# the separate gradient steps of the word embedding (`EmbeddingSteps`) are longer, and
+# the weight decay counts for less beside the loss.
 
 
 class OverLabelledNodes(Loss):
-    """Sums a loss over the labelled nodes of each tree, and averages over the trees.
+    """Sums `loss` over the labelled nodes of each tree, and averages over the trees.
 
     Labels are (b, nodes), or (b,) for the roots only.
     """

@@ -28,11 +28,12 @@ class Diverged(ArithmeticError):
 
 
 class Trainer:
-    """Trains a network with a `classifier` in place, according to a recipe.
+    """Trains a network in place, according to a recipe.
 
-    The order of the samples, their augmentation and dropout depend only on the seed and
-    the number of the epoch. `loss` is the mean loss over the samples of the last epoch,
-    or NaN before the first epoch.
+    The network's last layer must be its attribute `classifier`. The order of the
+    samples, their augmentation and dropout depend only on the seed and the number of
+    the epoch. `loss` is the mean loss over the samples of the last epoch, or NaN before
+    the first epoch.
 
     `after_batch` lists the functions to call after each step, while the step's
     gradients still exist. The functions may change the network, the optimizer and the
@@ -83,7 +84,7 @@ class Trainer:
         self.steps_per_epoch = len(samples) // self._batch_size
 
     def capture_steps(self) -> str | None:
-        """Try to replay further steps as a CUDA graph, after a few plain ones.
+        """Try to replay further steps as a CUDA graph, after a few steps without one.
 
         Returns None if nothing rules out a capture, which `StepGraph` then tries, or on
         a CPU, where nothing is captured. Otherwise prints the reason and returns it.
@@ -172,7 +173,10 @@ class Trainer:
     def outputs(
         self, inputs: Tensor, batch_size: int = 500, samples: Samples | None = None
     ) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield each batch's logits and last-layer features, on the device."""
+        """Yield each batch's logits and the inputs of the last layer, on the device.
+
+        `samples` prepares the batches; by default, the training samples prepare them.
+        """
         self.network.eval()
         for batch in self.resident(inputs).split(batch_size):
             yield self.forward((samples or self.samples).prepare(batch, self.recipe))
@@ -193,9 +197,10 @@ class Trainer:
     def forward(
         self, prepared: Tensor, network: nn.Module | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Compute logits and last-layer features of prepared inputs.
+        """Compute logits, and the inputs of the last layer, from prepared inputs.
 
-        The network's mode does not change, and the recipe determines the precision.
+        The network's mode does not change, and the recipe determines the precision. By
+        default, `network` is the trainer's own network.
         """
         with torch.autocast(self.device, torch.bfloat16, enabled=self._narrow):
             return last_layer_inputs(network or self.network, prepared)

@@ -37,9 +37,9 @@ class Watch(Callback):
 
     `history` has a row for each evaluated epoch and split: `epoch`, `split`, `loss`,
     `weight_norm`, `feature_norm` (the mean) and the values of `describe_logits`.
-    `gradient_norms` has a row for each of `gradient_epochs` and bin (focal paper,
-    Figure 3). `reliability` has a row for each of `reliability_epochs` and bin (Figure
-    A.1), with None for the means of an empty bin.
+    `gradient_norms` has a row for each bin in each of `gradient_epochs` (focal paper,
+    Figure 3). `reliability` has a row for each bin in each of `reliability_epochs`
+    (Figure A.1), with None for the means of an empty bin.
 
     Epochs count from 1. The watch evaluates every `every`-th epoch, the first epoch,
     the last `final` epochs, and the epochs in `gradient_epochs` and
@@ -255,10 +255,11 @@ def last_layer_gradient_norms(
 ) -> Tensor:
     """Compute the norm of each sample's gradient for the last layer's weights, (n,).
 
-    Focal paper, Figure 3 b to d. The gradient is the outer product of the logits'
-    gradient (n, classes) and the features, so its norm is the product of their norms.
-    If a loss couples samples, a sample's gradient is its share of the gradient of its
-    batch of 500.
+    Focal paper, Figure 3 b to d. A sample's gradient is the outer product of two
+    vectors, the gradient for the sample's logits and the sample's features, so its norm
+    is the product of the norms of the two vectors. If the loss couples samples, a
+    sample's gradient is the part of the gradient of its batch of 500 that flows through
+    the sample's logits.
     """
     gradients: list[Tensor] = []
     for batch, truth in zip(logits.split(_BATCH), labels.split(_BATCH), strict=True):

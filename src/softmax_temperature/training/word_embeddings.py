@@ -1,6 +1,6 @@
 """Word embeddings that start from given vectors (focal paper, appendix E).
 
-The embeddings are frozen or trained by separate steps.
+The embeddings are then frozen, or trained by gradient descent of their own.
 """
 
 from pathlib import Path
@@ -92,13 +92,15 @@ def freeze_embedding(network: nn.Module) -> None:
 
 
 class EmbeddingSteps:
-    """Trains the word embedding by separate plain steps, without weight decay.
+    """Trains the word embedding by gradient descent, separately from other parameters.
 
-    Append the object to `trainer.after_batch`.
+    After each batch, `step` times the gradient is subtracted from the embedding,
+    without momentum or weight decay. Append the object to `trainer.after_batch`.
     """
 
-    # Deviation: we use the released code's plain steps of 0.1, because appendix E says
-    # that the vectors were tuned but not how.
+    # Deviation: we tune the vectors as the released code does, by gradient descent with
+    # a learning rate of 0.1, because appendix E says that the vectors were tuned but
+    # not how.
 
     def __init__(self, trainer: Trainer, step: float) -> None:
         self._weight = embedding_of(trainer.network).weight

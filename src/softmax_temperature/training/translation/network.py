@@ -189,8 +189,8 @@ def beam_search(
 ) -> list[list[int]]:
     """Find the best translation of each sentence, without START and END.
 
-    Sentences are translated in parallel, with the `beam` most probable prefixes of
-    each. A translation's score is its log-probability divided by ((5 + length) /
+    Sentences are translated in parallel, and the `beam` most probable prefixes of each
+    are kept. A translation's score is its log-probability divided by ((5 + length) /
     6)^length_penalty (Wu et al. 2016, in the form of Vaswani et al.), where the length
     includes END. After each token every prefix may end. The search for a sentence ends
     when no prefix can score more than the best finished translation. `limits` (n,)
@@ -223,8 +223,9 @@ def beam_search(
         vocabulary = totals.shape[2]
         longest = prefixes.take_along_dim((chosen // vocabulary)[:, :, None], dim=1)
         prefixes = torch.cat([longest, (chosen % vocabulary)[:, :, None]], dim=2)
-        # A longer prefix has a lower log-probability and a larger penalty, so no prefix
-        # can score more than `bound`.
+        # A longer prefix has a lower log-probability. Log-probabilities are negative,
+        # and the largest penalty by which one can be divided is that of the length
+        # limit. So no translation that continues a prefix can score more than `bound`.
         bound = scores[:, 0] / ((5 + limits[sentences]) / 6) ** length_penalty
         on = (bound > best[sentences]) & (limits[sentences] > length)
         sentences = sentences[on]

@@ -56,12 +56,12 @@ def bleu(translations: Sequence[str], references: Sequence[str]) -> dict[str, An
 def calibration_by_temperature(
     batches: Iterable[tuple[Tensor, Tensor]], temperatures: Sequence[float]
 ) -> list[dict[str, Any]]:
-    """ECE and NLL per temperature, streamed because predictions may exceed the memory.
+    """Compute the ECE and the NLL of the predictions at each of `temperatures`.
 
-    `batches` of logits (n, classes) and labels (n,) are read once; `temperatures`
-    divide the logits. Each temperature has a row: `temperature`, `ece` (15 bins, a
-    fraction), `nll` (mean, nats), and `accuracy` and `tokens`, which are equal in all
-    rows.
+    `temperatures` divide the logits. `batches` of logits (n, classes) and labels (n,)
+    are read once, one by one, because all together may not fit into memory. Each
+    temperature has a row: `temperature`, `ece` (15 bins, a fraction), `nll` (mean,
+    nats), and `accuracy` and `tokens`, which are equal in all rows.
     """
     gaps = torch.zeros(len(temperatures), BINS, dtype=torch.float64)
     losses = torch.zeros(len(temperatures), dtype=torch.float64)
@@ -147,9 +147,10 @@ def evaluate(
 
     The keys of the result are `calibration`, `translations` and `bleu`.
 
-    The calibration is measured at the paper's whole grid of temperatures on validation
-    data, and at the translations' temperatures on test data. Raises Diverged if logits
-    are not finite.
+    The test sentences are translated at `task.temperatures`, at 1, and at the
+    temperature that is best on validation data. On test data the calibration is
+    measured at the same temperatures; on validation data it is measured at the paper's
+    whole grid and at `task.temperatures`. Raises Diverged if logits are not finite.
     """
 
     def calibration(split: SplitName, asked: set[float]) -> list[dict[str, Any]]:

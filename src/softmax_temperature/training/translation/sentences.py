@@ -115,10 +115,11 @@ class SentencePairs:
         return torch.stack([sources, decoder_inputs], dim=1)
 
 
-# Deviation: as in fairseq, we choose the pairs of a batch once: neighbours when sorted
-# by length, with pairs of equal length in random order. The order of the batches is new
-# each epoch, and padding counts as tokens. Vaswani et al. batch pairs "by approximate
-# sequence length", about 25,000 tokens of each language.
+# Deviation: as in fairseq, we form the batches once, before training: we sort the pairs
+# by length, with pairs of equal length in random order, and cut the sorted list into
+# batches. The order of the batches is new each epoch, and padding counts towards the
+# number of tokens in a batch. Vaswani et al. batch pairs "by approximate sequence
+# length", about 25,000 tokens of each language.
 
 
 @dataclass(frozen=True)
@@ -161,7 +162,7 @@ class LengthBatches(HostSamples):
         return self
 
     def check(self, recipe: Recipe) -> None:
-        """Refuse a recipe that is for images, or that groups the batches again."""
+        """Raise ValueError if `recipe` is for images, or joins several batches."""
         super().check(recipe)
         if recipe.batch_size != 1:
             raise ValueError(

@@ -21,19 +21,21 @@ from softmax_temperature.training.translation.sentences import (
 
 # Names of the reserved numbers. No piece can equal one of these names, because pieces
 # contain no space. The names are not registered as special tokens of the library,
-# because the library would also find special tokens in sentences.
+# because the library also looks for special tokens in sentences: a reserved number
+# would then replace a name such as "< end >" in a sentence.
 _RESERVED = ("< padding >", "< start >", "< end >", "< unknown >")
 
-# Deviation: our pieces divide runs without spaces and punctuation marks; punctuation
-# marks stand alone, and a space belongs to the following run. Vaswani et al. use 37,000
-# pieces by byte-pair encoding, which the focal paper adopts; they do not say what the
-# pieces divide.
+# Deviation: our sentences are split at spaces and punctuation marks before they are
+# divided into pieces, so no piece extends over two words; a punctuation mark is a piece
+# of its own, and a space belongs to the word that follows it. Vaswani et al. use 37,000
+# pieces from byte-pair encoding, which the focal paper adopts; they do not say how
+# sentences are split first.
 
 
 class Vocabulary:
-    """Word pieces by byte-pair encoding, the same for both languages.
+    """Word pieces from byte-pair encoding, the same for both languages.
 
-    The first numbers are `_RESERVED`.
+    The first four numbers are reserved; `_RESERVED` holds their names.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
@@ -44,8 +46,8 @@ class Vocabulary:
         """Learn the vocabulary of a training split; raise LeakError for another split.
 
         The order of the sentences does not matter. `size` is the largest size of the
-        vocabulary, including the four reserved numbers; every character has a number,
-        even if the vocabulary then exceeds `size`.
+        vocabulary, including the four reserved numbers; every character of the split
+        has a number, even if the vocabulary then exceeds `size`.
         """
         counter = _splitter(BPE())
         trainer = BpeTrainer(
