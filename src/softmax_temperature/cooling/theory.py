@@ -35,8 +35,8 @@ def scale_equivalent(model: nn.Module, temperature: float) -> nn.Module:
     """Return a copy with `temperature` spread over its layers and undone at its output.
 
     The layers divide the logits by `temperature`, and the last layer's temperature is
-    divided by it in turn. Definition 3.6: both networks compute the same function. The paper's β_i are
-    T^-(power of layer i), and 1 for the logits.
+    divided by it in turn. Definition 3.6: both networks compute the same function. The
+    paper's β_i are T^-(power of layer i), and 1 for the logits.
 
     Raises:
         ValueError: If the network cannot be redistributed, or `temperature` is not

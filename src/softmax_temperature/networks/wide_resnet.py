@@ -15,7 +15,7 @@ STEM = 16
 _STAGES = 3
 
 # Deviation: the depths 26 and 28 build the same network, with n = 4 blocks per stage.
-# The focal paper names Wide-ResNet-26-10, but the depths in the cited paper are 6 n + 4,
+# The focal paper names Wide-ResNet-26-10, but depths in the cited paper are 6 n + 4,
 # which 26 is not. The reason is that the focal paper's released code counts other
 # layers: the stem, two convolutions in each of 3 n blocks, and the linear layer, which
 # makes 6 n + 2. The cited paper counts the three projections instead of the linear
