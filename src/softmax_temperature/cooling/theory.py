@@ -190,10 +190,11 @@ def statements(
 ) -> Iterator[tuple[str, float, float, float]]:
     """Yield each statement with its predicted value, measured value and difference.
 
-    The difference is the largest relative one. For Proposition 3.5, norms of the whole
-    gradient are compared at the network's own temperature. The other statements compare
-    geometric means, over modules or parameters, of the ratio of the scale-equivalent
-    network to this one.
+    The difference is the largest relative difference between predictions and
+    measurements. For Proposition 3.5, the two values are norms of the whole gradient at
+    the network's own temperature. For the other statements, they are geometric means,
+    over modules or parameters, of the ratio by which a tensor changes from `network` to
+    the scale-equivalent network.
     """
     twin = scale_equivalent(network, temperature)
     output_ratios = predicted_output_ratios(network, temperature)
@@ -222,8 +223,9 @@ def _gradient_norms(
 ) -> tuple[float, float, float]:
     """Return the predicted and the measured gradient norm, and the largest difference.
 
-    The norms are those of the whole gradient. The difference is the largest over the
-    parameters, relative to the norm of a parameter's measured gradient.
+    The norms are those of the whole gradient. The difference is that between the
+    predicted and the measured gradient of one parameter, relative to the norm of the
+    measured one.
     """
     predicted = predicted_last_layer_gradients(network, images, labels)
     measured = measured_gradients(network, images, labels)

@@ -51,9 +51,9 @@ def train_temperature_grid(
 
     There is one classifier for each repeat and inverse temperature.
 
-    classifier_temperature, sections 3.1 and 4.3: 1,000 epochs with batches of 2,048 for
-    alpha in {1, 5, 10, ..., 250}, SGD on the rescaled loss, and the best accuracy over
-    the epochs on the test set.
+    The paper (classifier_temperature, sections 3.1 and 4.3) trains for 1,000 epochs
+    with batches of 2,048, for alpha in {1, 5, 10, ..., 250}, by SGD on the rescaled
+    loss. It reports the best accuracy over the epochs on the test set.
 
     Args:
         train: Embeddings and labels. Embeddings have shape (n, dim), floating point,

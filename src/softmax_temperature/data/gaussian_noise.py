@@ -15,7 +15,7 @@ from softmax_temperature.runner.artifacts import digest_of_file, digest_of_text
 from softmax_temperature.runner.errors import InputError
 
 ARCHIVE = "CIFAR-10-C"
-"""The folder of the images below data.root."""
+"""The folder below data.root that holds the images."""
 _FOLDER = Path(ARCHIVE)
 _IMAGES = _FOLDER / "gaussian_noise.npy"
 _LABELS = _FOLDER / "labels.npy"

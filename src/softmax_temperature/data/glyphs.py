@@ -5,8 +5,8 @@ They provide images of many classes and need no download.
 - `glyphs-N`: N classes of 32×32 grey pixels.
 - `glyphs-pretrain-N`: N classes that no `glyphs-N` uses, to train backbones on.
 - `glyph-scenes-N`: images of 64×64 grey pixels with a class for every pixel. Two to
-  four quarters of an image hold one of N characters each, which are the classes 1 to N.
-  Class 0 is paper; pixels that are partly ink are void.
+  four quarters of an image hold a character each, and the N characters are the classes
+  1 to N. Class 0 is paper; pixels that are partly ink are void.
 
 The characters depend only on the fonts that matplotlib ships. All random numbers are
 small integers, and every step after the rendering is exact in floating point, so equal
@@ -44,7 +44,7 @@ _CANVAS = 64
 """Height and width in pixels of a scene, and of the canvas of an undistorted glyph."""
 _FONT_SIZE = 80
 _LONGER_SIDE = 40
-"""Pixels of an undistorted glyph's longer side, so that all classes have one size."""
+"""Length in pixels of the longer side of every undistorted glyph."""
 # The matrix of a distortion is a multiple of 1 / _UNIT, so that its products with
 # pixel positions are exact.
 _UNIT = 1024

@@ -1,6 +1,6 @@
 """Image files: listing, decoding, conversion to grey or RGB, and shrinking.
 
-As in torchvision's folders, orientation tags are not applied and transparency is
+As in torchvision's ImageFolder, orientation tags are not applied and transparency is
 dropped.
 """
 

@@ -61,10 +61,10 @@ class Logits:
 
 
 def write_logits(path: Path, sets: Mapping[str, Logits]) -> None:
-    """Write sets of logits to a file by name.
+    """Write sets of logits to the file `path`, by name.
 
     Raises:
-        ValueError: If the name of a set implies another split than the set's own; see
+        ValueError: If the name of a set implies a split other than the set's own; see
             `split_of`.
     """
     tensors: dict[str, Tensor] = {}

@@ -4,10 +4,12 @@ An artifact of the stage `fetch` holds
 
 - `card.json`: name, source, licence, classes, splits, rules and limits;
 - `rows.safetensors`: `SPLIT.labels` and `SPLIT.index`, (n,) int64;
-- for each split one of `SPLIT.safetensors`: `images` (n, channels, height, width)
-  uint8; `SPLIT.sha256`: a line "digest  path below data.root" per image file, whose
-  digest is checked on every read; `SPLIT.jsonl`: a JSON string per line, which is a
-  text or a tree in brackets.
+- for each split, one of three files:
+
+  - `SPLIT.safetensors` holds `images` (n, channels, height, width) uint8;
+  - `SPLIT.sha256` has a line "digest  path below data.root" for each image file, and
+    the digest is checked on every read;
+  - `SPLIT.jsonl` has a JSON string on each line, a text or a tree in brackets.
 """
 
 import json

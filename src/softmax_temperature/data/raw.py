@@ -31,7 +31,7 @@ class RawDataset:
     Attributes:
         name: Its name.
         class_names: The class of label k is `class_names[k]`.
-        train: The training part; all samples if `test` is None.
+        train: The training part. If `test` is None, test samples are drawn from it.
         test: The test part, or None if the source has none.
         source: The origin of the data, for the card.
         split_rule: How the source divides its samples, for the card.

@@ -93,7 +93,7 @@ def require_dataset(name: str, *, root: Path) -> None:
 
 
 def find_dataset(name: str, *, root: Path, download: bool, seed: int) -> RawDataset:
-    """Read a data set, after torchvision has downloaded it if necessary.
+    """Read a data set; torchvision downloads it first if it is missing.
 
     Args:
         name: The name of the data set.
@@ -123,7 +123,7 @@ def find_dataset(name: str, *, root: Path, download: bool, seed: int) -> RawData
 
 
 def _read_digits() -> RawDataset:
-    """Read scikit-learn's 1,797 real images of 8×8 grey pixels, undivided."""
+    """Read scikit-learn's 1,797 handwritten digits of 8×8 grey pixels, undivided."""
     # Imported here because the import also loads scipy.stats and pandas, which takes a
     # second.
     from sklearn.datasets import load_digits

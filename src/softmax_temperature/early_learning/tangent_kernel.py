@@ -164,7 +164,7 @@ class Estimate(NamedTuple):
 
 
 class KernelSketch:
-    """Sketches Θ at any parameters by the products Θ g_i with fixed probes g_i.
+    """Sketches Θ at any parameters as its products Θ g_i with fixed probes g_i.
 
     For standard normal probes, the mean of ||A g||² over the probes is an unbiased
     estimate of the squared Frobenius norm of any symmetric A: Θ, or a difference of two

@@ -115,7 +115,8 @@ class RidgeHeuristic(BaseModel):
     Attributes:
         format: Identifies the file format.
         terms: Contribution of each statistic, by name.
-        intercept: Mean logarithm of the best inverse temperature.
+        intercept: Mean logarithm of the best inverse temperature, with the weights of
+            the fit.
         penalty: The chosen ridge penalty.
         constant: The inverse temperature that loses the least accuracy over all pairs
             of the fit.

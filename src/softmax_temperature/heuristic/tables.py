@@ -216,7 +216,7 @@ def _choices(
                 inverse_temperature=predictions["predicted"]
             )
     choices[RIDGE_RULE] = scored[ridge.HEURISTIC]
-    # `ridge.score_rules` scores WITHOUT_BACKBONE only if all pairs can be predicted so.
+    # `ridge.score_rules` leaves out WITHOUT_BACKBONE if it cannot predict every pair.
     if ridge.WITHOUT_BACKBONE in scored:
         choices["the same, backbone left out too"] = scored[ridge.WITHOUT_BACKBONE]
     choices[CONSTANT_RULE] = scored[ridge.CONSTANT]

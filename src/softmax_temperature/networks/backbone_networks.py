@@ -97,14 +97,15 @@ def build_embedding_network(
 
     Args:
         spec: The backbone.
-        timm_file: Weights file for timm; None draws random weights.
+        timm_file: Weights file for timm, or None for random weights.
 
     Returns:
         The network, and the prefixes of the names of weights that only the whole
         network has.
 
     Raises:
-        InputError: If the network has no such embedding.
+        InputError: If the network cannot be built, or has no tensor as in
+            `spec.tensor`.
     """
     pretrained: dict[str, Any] = {}
     if timm_file is not None:

@@ -37,8 +37,8 @@ class BottleneckResNet(Classifier):
         width: Channels of the stem. The first stage has four times as many, and each
             later stage twice as many as the one before.
         activation: "relu" or "crelu".
-        as_released: Whether to build the network for Tiny-ImageNet of the focal paper's
-            released code.
+        as_released: Whether to build the network that the focal paper's released code
+            uses for Tiny-ImageNet.
     """
 
     def __init__(

@@ -51,7 +51,7 @@ class InceptionResnetV1(nn.Module):
 
 
 class _Convolution(nn.Module):
-    """A convolution without bias, batch normalisation and ReLU."""
+    """A convolution without bias, followed by batch normalisation and ReLU."""
 
     def __init__(
         self,
@@ -153,7 +153,10 @@ def _mixed_7a() -> nn.Module:
 def _narrow_block(
     channels: int, width: int, length: int, *, scale: float, rectified: bool = True
 ) -> nn.Module:
-    """Make a residual block: a 1×1 branch, and one of row and column convolutions."""
+    """Make a residual block with two branches.
+
+    One branch is a 1×1 convolution; the other is a 1×1, a row and a column convolution.
+    """
     crossed = _same_size(channels, width, 1, (1, length), (length, 1))
     return _Residual(
         2 * width,

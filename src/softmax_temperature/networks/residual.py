@@ -14,7 +14,7 @@ MakeBlock = Callable[[int, int, int], nn.Module]
 def normalised_convolution(
     inputs: int, outputs: int, side: int, stride: int
 ) -> tuple[nn.Module, nn.Module]:
-    """Make a zero-padded convolution without bias, and its batch normalisation."""
+    """Make a zero-padded convolution without bias, and a batch normalisation for it."""
     convolution = nn.Conv2d(
         inputs, outputs, side, stride, padding=side // 2, bias=False
     )

@@ -28,9 +28,9 @@ _STAGES = 3
 # and He's normal weights; the last weights of each residual branch are divided by the
 # square root of the number of blocks. The mean square of the maps then grows by a
 # factor of at most e over all blocks, instead of doubling in each block. No weight
-# starts at zero, which would remove gradients and the tangent kernel from the layers
-# below. Our copy of the temperature_check paper gives neither the depth and width of
-# its networks nor the initial weights of those without batch normalisation.
+# starts at zero, because zeros would remove gradients and the tangent kernel from the
+# layers below. Our copy of the temperature_check paper gives neither the depth and
+# width of its networks nor the initial weights of those without batch normalisation.
 
 
 class WideResNet(Classifier):

@@ -64,8 +64,8 @@ class TrainingRun:
     ) -> None:
         """Write logits and labels of sets, and logits of outliers, by name.
 
-        Nothing is written if training diverged, or if a logit is not finite; in that
-        case the run counts as diverged from then on.
+        Nothing is written if training diverged, or if a logit is not finite. In the
+        latter case the run counts as diverged from then on.
         """
         if not self.finite:
             return

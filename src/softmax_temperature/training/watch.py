@@ -221,7 +221,7 @@ def describe_logits(logits: Tensor, labels: Tensor) -> dict[str, float | None]:
 
     `nll` and `entropy` are in nats, `accuracy` and `ece` (15 bins) are fractions.
     `nll_right` and `entropy_right` are means over the correctly predicted samples,
-    `nll_wrong` and `entropy_wrong` over the others; None if there are none.
+    `nll_wrong` and `entropy_wrong` over the others; a mean over no samples is None.
     """
     log_probs = torch.log_softmax(logits.double(), dim=1)
     probs = log_probs.exp()

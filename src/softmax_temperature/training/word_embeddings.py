@@ -26,9 +26,10 @@ def start_embedding(
     root: str,
     sha256: str | None,
 ) -> dict[str, Any] | None:
-    """Start `model`'s word embedding, and return the record's entries about it.
+    """Put `model`'s word embedding into its initial state, and describe that state.
 
-    If `vectors` is None, the embedding keeps its random weights, which are trained. For
+    The description, which is part of the run's record, says where the initial vectors
+    come from. If `vectors` is None, the embedding keeps its random weights, which are trained. For
     images, which have no `words`, None is returned.
     """
     if not words:
@@ -69,9 +70,10 @@ def described(about: dict[str, Any] | None) -> str | None:
 
 
 def set_embedding(network: nn.Module, vectors: Tensor) -> None:
-    """Start a network's word embedding from vectors (numbers, width).
+    """Overwrite the first rows of a network's word embedding with `vectors`.
 
-    The embedding's vectors with higher numbers stay unchanged.
+    `vectors` has the shape (numbers, width). The other rows of the embedding stay
+    unchanged. Raises ValueError if `vectors` has too many rows or another width.
     """
     weight = embedding_of(network).weight
     if len(vectors) > len(weight) or vectors.shape[1] != weight.shape[1]:
@@ -112,7 +114,7 @@ class EmbeddingSteps:
                 if parameter is not self._weight
             ]
             group["params"] = others
-        # Remove the state that Adagrad has already created for the embedding.
+        # Remove the state that Adagrad created for the embedding when it was made.
         trainer.optimizer.state.pop(self._weight, None)
 
     @torch.no_grad()

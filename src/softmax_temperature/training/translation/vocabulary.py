@@ -78,7 +78,7 @@ class Vocabulary:
         return SentencePairs(self.encode(sources), self.encode(targets), part.split)
 
     def decode(self, rows: Iterable[Iterable[int]]) -> list[str]:
-        """Decode each of `rows`, which are numbers; reserved numbers are dropped."""
+        """Decode rows of numbers to sentences; reserved numbers are dropped."""
         plain = [[number for number in row if number >= len(_RESERVED)] for row in rows]
         texts: list[str] = self._tokenizer.decode_batch(
             plain, skip_special_tokens=False
