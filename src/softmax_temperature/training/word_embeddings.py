@@ -29,8 +29,8 @@ def start_embedding(
     """Put `model`'s word embedding into its initial state, and describe that state.
 
     The description, which is part of the run's record, says where the initial vectors
-    come from. If `vectors` is None, the embedding keeps its random weights, which are trained. For
-    images, which have no `words`, None is returned.
+    come from. If `vectors` is None, the embedding keeps its random weights, which are
+    trained. For images, which have no `words`, None is returned.
     """
     if not words:
         return None
