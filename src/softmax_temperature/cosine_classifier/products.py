@@ -62,7 +62,7 @@ class Buffers(threading.local):
 class Products:
     """Multiplies many matrices by one prepared matrix, with torch.mm.
 
-    Sums are rounded once, at the end.
+    Each sum of products is rounded once, when it is complete.
     """
 
     def __init__(self, dtype: torch.dtype, device: torch.device) -> None:

@@ -72,8 +72,8 @@ class Tokeniser:
 
         Args:
             part: The split; any but the training split raises LeakError.
-            vocabulary_size: Number of token numbers, including padding and the unknown
-                word.
+            vocabulary_size: Number of distinct token numbers, including those of
+                padding and of unknown words.
             length: The number of tokens of a row.
             keep: The end of a text ("start" or "end") that is kept if the text is too
                 long.

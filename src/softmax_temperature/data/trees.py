@@ -146,7 +146,8 @@ def _row(number: int, node: _Node) -> tuple[str, int, int, int]:
 def tree_words(trees: Iterable[Tree], *, vocabulary_size: int) -> tuple[str, ...]:
     """Choose the most frequent words of training trees; ties are in alphabetical order.
 
-    `vocabulary_size` counts all token numbers, including padding and the unknown word.
+    `vocabulary_size` counts all distinct token numbers, including those of padding and
+    of unknown words.
     """
     counts = Counter(word for tree in trees for word in tree.words if word)
     by_frequency = sorted(counts, key=lambda word: (-counts[word], word))

@@ -177,7 +177,10 @@ def _predictions(table: pd.DataFrame, left_out: pd.DataFrame) -> pd.DataFrame:
 def _rules(
     table: pd.DataFrame, runs: pd.DataFrame, scores: pd.DataFrame, left_out: LeftOut
 ) -> pd.DataFrame:
-    """Tabulate each rule's choice for every pair, its test accuracy, and its loss."""
+    """Tabulate the choice of each rule for every pair.
+
+    The table also has the test accuracy at the choice, and the accuracy that is lost.
+    """
     choices = _choices(table, scores, left_out)
     rules = pd.concat(choices, names=["rule"]).reset_index("rule")
     rules = rules.reset_index(drop=True)

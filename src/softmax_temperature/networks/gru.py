@@ -19,7 +19,7 @@ class GRU(Classifier):
     The classifier reads the state after the last token (Cho et al. 2014).
 
     Args:
-        vocabulary_size: Number of token numbers.
+        vocabulary_size: Number of distinct token numbers, including the reserved ones.
         embedding: Length of a token's vector.
         hidden: Units of the recurrent layer.
         num_classes: The number of logits.

@@ -16,7 +16,8 @@ _EXPANSION = 4
 # Deviation: for 32×32 images our stem is one 3×3 convolution, and nothing is pooled
 # before the last maps, as in the cited paper's own networks for CIFAR. The network then
 # has 23.5 million parameters below its last layer, which is the cooling paper's count.
-# The cooling paper does not say how it adapts the network for 224×224 images.
+# The cooling paper does not say how it adapts the network, which was designed for
+# 224×224 images.
 # Deviation: with CReLU our convolutions have as many output channels as with ReLU and
 # read twice as many; the sums on the identity path are not activated and keep their
 # channels. The cooling paper does not say how a residual network uses CReLU.

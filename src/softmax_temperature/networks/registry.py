@@ -69,7 +69,7 @@ def check_network(spec: Network) -> nn.Module:
 
 
 def check_networks(networks: Mapping[str, Network], names: Iterable[str]) -> None:
-    """Raise InputError if a named network does not accept its arguments.
+    """Raise InputError if one of the networks `names` does not accept its arguments.
 
     The check reports wrong parameters before any cell runs.
     """

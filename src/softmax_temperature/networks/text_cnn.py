@@ -27,7 +27,7 @@ class TextCNN(Classifier):
     """Word embeddings, three convolutions, global max-pooling, and two dense layers.
 
     Args:
-        vocabulary_size: Number of token numbers.
+        vocabulary_size: Number of distinct token numbers, including the reserved ones.
         embedding: Length of a token's vector.
         filters: Output channels of each convolution.
         width: Positions read by a convolution or pooling.

@@ -29,7 +29,7 @@ class TreeLSTM(Classifier):
     children.
 
     Args:
-        vocabulary_size: Number of token numbers.
+        vocabulary_size: Number of distinct token numbers, including the reserved ones.
         embedding: Length of a word's vector.
         hidden: Length of a memory and of a state.
         dropout: Probability of dropping an entry of a state in training.

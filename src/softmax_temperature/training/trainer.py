@@ -148,8 +148,8 @@ class Trainer:
     def evaluate(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """Compute logits (n, classes), float32, and norms (n,) of last-layer inputs.
 
-        The norms are float64, and both are on the CPU. Raises Diverged if a logit is
-        not finite.
+        The norms are float64. Logits and norms are on the CPU. Raises Diverged if a
+        logit is not finite.
         """
 
         def compute(rows: Tensor) -> tuple[Tensor, ...]:

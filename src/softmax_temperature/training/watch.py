@@ -253,13 +253,13 @@ def last_layer_gradient_norms(
     objective: Loss,
     position: float,
 ) -> Tensor:
-    """Compute the norm of each sample's gradient for the last layer's weights, (n,).
+    """Compute the norm of the last layer's weight gradient for each sample, (n,).
 
     Focal paper, Figure 3 b to d. A sample's gradient is the outer product of two
-    vectors, the gradient for the sample's logits and the sample's features, so its norm
-    is the product of the norms of the two vectors. If the loss couples samples, a
-    sample's gradient is the part of the gradient of its batch of 500 that flows through
-    the sample's logits.
+    vectors, the gradient with respect to the sample's logits, and the sample's
+    features. Its norm is therefore the product of the norms of the two vectors. If the
+    loss couples samples, a sample's gradient is the part of the gradient of its batch
+    of 500 that flows through the sample's logits.
     """
     gradients: list[Tensor] = []
     for batch, truth in zip(logits.split(_BATCH), labels.split(_BATCH), strict=True):

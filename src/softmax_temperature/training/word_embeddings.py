@@ -114,7 +114,7 @@ class EmbeddingSteps:
                 if parameter is not self._weight
             ]
             group["params"] = others
-        # Remove the state that Adagrad created for the embedding when it was made.
+        # Remove the state that Adagrad's constructor created for the embedding.
         trainer.optimizer.state.pop(self._weight, None)
 
     @torch.no_grad()
