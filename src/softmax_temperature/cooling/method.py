@@ -93,8 +93,11 @@ class Cooling:
             parameters; None for "last_layer".
 
     Raises:
-        ValueError: If an argument is out of range, if the network or its parent is
-            compiled, or if `mode` requires a redistribution that cannot be exact.
+        TypeError: If `model` is not a torch module.
+        ValueError: If an argument is out of range or is not used in `mode`; if the
+            network ends in a softmax or a sigmoid; if the network, or a network that
+            contains it, is compiled; or if `mode` requires a redistribution that cannot
+            be exact.
 
     Examples:
         >>> import torch

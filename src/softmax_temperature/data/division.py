@@ -66,9 +66,10 @@ class Division(NamedTuple):
 def divide(raw: RawDataset, rules: Rules) -> Division:
     """Choose the classes in use, and divide their samples into three splits.
 
-    A limit keeps a subset that is balanced between classes. If the source has no test
-    part, `TEST_FRACTION` of each class becomes the test split. If it has no validation
-    part, `validation_fraction` of the training samples of each class is held out.
+    `train_limit` and `test_limit` keep subsets that are balanced between classes. If
+    the source has no test part, `TEST_FRACTION` of each class becomes the test split.
+    If the source has no validation part, `validation_fraction` of the training samples
+    of each class is held out.
 
     Raises:
         InputError: If the limits leave a single class, an empty split, or a class

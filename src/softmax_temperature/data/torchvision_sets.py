@@ -118,7 +118,9 @@ def has_files(name: str, *, root: Path) -> bool:
 
 
 def torchvision_digest(name: str, *, root: Path) -> str | None:
-    """Compute one sha256 over the files of a data set; None if files are missing.
+    """Compute one sha256 over the files of a data set.
+
+    Returns None if no files exist, or if a folder or a list of image files is missing.
 
     Raises:
         InputError: If a file cannot be read.
@@ -134,7 +136,7 @@ def _files_of(name: str, root: Path) -> list[str]:
     """List the files of a data set, as paths below data.root.
 
     Raises:
-        OSError: If a part is missing.
+        OSError: If a folder or a list of image files is missing.
     """
     if name in _ARRAYS:
         paths = sorted(root.glob(_ARRAYS[name].files))

@@ -56,8 +56,10 @@ def locate_weights(spec: Backbone, *, root: Path, download: bool) -> Path | None
         download: Whether the library may download a missing file.
 
     Raises:
-        MissingInput: If the file is missing and may not be downloaded.
-        InputError: If the download failed, or the library has no such weights.
+        MissingInput: If the file is missing and may not be downloaded, or the package
+            that holds it is not installed.
+        InputError: If the download failed, the library has no such weights, or the
+            package does not hold exactly one weights file.
     """
     if spec.weights == "hub":
         if spec.library == "timm":
