@@ -62,7 +62,7 @@ class _Archive:
 
 
 class NpzArchive(_Archive):
-    """Images in `NAME.npz`: x_train, y_train, x_test, y_test; maybe also class_names."""
+    """Images in `NAME.npz`: x_train, y_train, x_test, y_test, and maybe class_names."""
 
     form = (
         "Save it with numpy.savez: x_train and x_test uint8 of shape (n, height, "
