@@ -93,7 +93,7 @@ def require_dataset(name: str, *, root: Path) -> None:
 
 
 def find_dataset(name: str, *, root: Path, download: bool, seed: int) -> RawDataset:
-    """Read a data set; torchvision downloads it first if it is missing.
+    """Read a data set, which torchvision first downloads if necessary and permitted.
 
     Args:
         name: The name of the data set.

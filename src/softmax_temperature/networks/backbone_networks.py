@@ -104,8 +104,8 @@ def build_embedding_network(
         network has.
 
     Raises:
-        InputError: If the network cannot be built, or has no tensor as in
-            `spec.tensor`.
+        InputError: If the network cannot be built, or has no tensor of the kind that
+            `spec.tensor` names.
     """
     pretrained: dict[str, Any] = {}
     if timm_file is not None:

@@ -44,7 +44,7 @@ class WholeNetwork(nn.Module):
 
 
 def pretraining_recipe(how: PretrainRecipe) -> Recipe:
-    """Make a recipe for SGD in float32 with a cosine schedule, which ends at 0."""
+    """Make a recipe for SGD in float32; the learning rate falls to 0 along a cosine."""
     return Recipe(
         **{name: getattr(how, name) for name in PretrainRecipe.model_fields},
         planned_epochs=how.epochs,

@@ -50,7 +50,7 @@ class StepGraph:
         self._captured: tuple[torch.cuda.CUDAGraph, Tensor, Tensor] | None = None
 
     def __call__(self, table: Tensor, position: float) -> Tensor:
-        """Take a step, by a replay if a step was captured, and return the loss."""
+        """Take a step, which is a replay once a step is captured; return the loss."""
         if self._captured is None and self._steps == WARM_UP and self.fallback is None:
             self._capture(table)
         if self._captured is not None:
