@@ -23,8 +23,8 @@ KEYS = ["dataset", "backbone"]
 PLATEAU = ("plateau_low", "inverse_temperature", "plateau_high")
 # The entry of the column `weights` for a backbone with random weights.
 UNTRAINED = "untrained"
-# Level of the confidence intervals of correlations, and of the quantile that is the
-# margin of a `Heuristic`.
+# Confidence level of the intervals of correlations. The margin of a `Heuristic` is the
+# quantile at this level.
 LEVEL = 0.90
 CORRELATION_COLUMNS = [
     "statistic",

@@ -67,8 +67,8 @@ class Trainer:
         self.after_batch: list[Callable[[Trainer], None]] = []
         self.optimizer = _optimizer(network, recipe, on_gpu=device != "cpu")
         # A fused optimizer, which runs on a GPU, reads its learning rate from a tensor
-        # on the device. An update then needs no synchronisation and leaves the captured
-        # graph valid.
+        # on the device. Changing the rate then needs no synchronisation and leaves the
+        # captured graph valid.
         self._rate: Tensor | None = None
         if self.optimizer.defaults.get("fused"):
             self._rate = torch.zeros((), device=device)
