@@ -17,10 +17,10 @@ from softmax_temperature.metrics.checks import (
     check_count,
     check_labels,
     check_logits,
-    check_not_shifted,
     check_positive,
     is_number_between,
 )
+from softmax_temperature.metrics.class_order import check_class_order
 from softmax_temperature.metrics.label_column import check_no_label_column
 from softmax_temperature.metrics.probability_check import check_not_probs
 
@@ -112,7 +112,7 @@ def fit_temperature(
     check_logits(logits, masked=True)
     check_labels(labels, logits, masked=True)
     check_no_label_column(logits, labels)
-    check_not_shifted(labels, logits)
+    check_class_order(labels, logits, any_order=True)
     check_not_probs(logits)
     check_two_classes(labels)
     return search_temperature(logits, labels, criterion=criterion, bins=bins, grid=grid)
@@ -168,7 +168,7 @@ def temperature_interval(
     check_logits(logits, masked=True)
     check_labels(labels, logits, masked=True)
     check_no_label_column(logits, labels)
-    check_not_shifted(labels, logits)
+    check_class_order(labels, logits, any_order=True)
     check_not_probs(logits)
     return sandwich_interval(logits, labels, temperature, level=level)
 

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from softmax_temperature.metrics.checks import check_count, check_labels, check_probs
+from softmax_temperature.metrics.class_order import check_class_order
 
 # Number of elements of the largest float64 temporary. Such a temporary takes 16 MiB,
 # which the allocator can reuse.
@@ -175,6 +176,7 @@ def debiased_calibration_error(
 def _check(probs: Tensor, labels: Tensor, bins: int) -> None:
     check_probs(probs)
     check_labels(labels, probs)
+    check_class_order(labels, probs)
     check_count(bins, "bins", least=1)
 
 

@@ -32,9 +32,9 @@ from softmax_temperature.metrics.checks import (
     check_count,
     check_labels,
     check_logits,
-    check_not_shifted,
     check_tensor,
 )
+from softmax_temperature.metrics.class_order import check_class_order
 from softmax_temperature.metrics.intervals import (
     BinnedError,
     ClassCells,
@@ -196,7 +196,7 @@ def _check(
 ) -> None:
     check_logits(logits, name=name, masked=True)
     check_labels(labels, logits, masked=True)
-    check_not_shifted(labels, logits)
+    check_class_order(labels, logits)
     check_not_probs(logits, name=name)
     check_count(bins, "bins", least=1)
     check_bootstrap(bootstrap)

@@ -9,9 +9,9 @@ from softmax_temperature.metrics.checks import (
     check_count,
     check_labels,
     check_logits,
-    check_not_shifted,
     check_probs,
 )
+from softmax_temperature.metrics.class_order import check_class_order
 from softmax_temperature.metrics.probability_check import check_not_probs
 
 
@@ -33,7 +33,7 @@ def top_accuracy(logits: Tensor, labels: Tensor, *, top: int = 5) -> Tensor:
     """
     check_logits(logits, masked=True)
     check_labels(labels, logits, masked=True)
-    check_not_shifted(labels, logits)
+    check_class_order(labels, logits)
     check_count(top, "top", least=1)
     return (label_ranks(logits, labels.long()) < top).double().mean()
 
@@ -54,7 +54,7 @@ def negative_log_likelihood(logits: Tensor, labels: Tensor) -> Tensor:
     """
     check_logits(logits, masked=True)
     check_labels(labels, logits, masked=True)
-    check_not_shifted(labels, logits)
+    check_class_order(labels, logits)
     check_not_probs(logits)
     return F.cross_entropy(logits.detach().double(), labels.long())
 
@@ -74,6 +74,7 @@ def brier_score(probs: Tensor, labels: Tensor) -> Tensor:
     """
     check_probs(probs)
     check_labels(labels, probs)
+    check_class_order(labels, probs)
     return squared_distances(probs.detach().double(), labels.long()).mean()
 
 

@@ -18,9 +18,9 @@ from softmax_temperature.metrics.checks import (
     ArgumentError,
     check_labels,
     check_logits,
-    check_not_shifted,
     check_not_wrapped,
 )
+from softmax_temperature.metrics.class_order import check_class_order
 from softmax_temperature.metrics.label_column import check_no_label_column
 from softmax_temperature.metrics.probability_check import (
     FEW_ROWS,
@@ -816,7 +816,7 @@ def checked_logits(
     numbers = class_numbers(classes, table.shape, f"{name}labels")
     _refuse_void_labels(numbers, table.shape[1], classes, f"{name}labels")
     check_labels(numbers, table, name=f"{name}labels", masked=True)
-    check_not_shifted(numbers, table, f"{name}labels")
+    check_class_order(numbers, table, f"{name}labels", any_order=True)
     if kind == "probs":
         least = _least_probs(logits, single=single)
         _refuse_label_zeros(values, numbers, least, f"{name}probs")

@@ -25,6 +25,10 @@ from softmax_temperature.metrics.checks import (
     check_bootstrap,
     check_count,
 )
+from softmax_temperature.metrics.class_order import (
+    CHECK_ORDER,
+    no_better_than_chance,
+)
 from softmax_temperature.metrics.report import ArmStatistics
 from softmax_temperature.papers.shared.figures import encoded, encoded_untrimmed
 from softmax_temperature.runner.artifacts import (
@@ -144,14 +148,15 @@ class CalibrationReport:
         """A data frame with a row per metric and each arm's value, low and high."""
         import pandas as pd
 
+        shown = [key for _, key, _ in self._shown_rows()]
         columns = {}
         for arm, values in self.data["metrics"].items():
-            columns[arm, "value"] = {key: values[key] for _, key, _ in ROWS}
+            columns[arm, "value"] = {key: values[key] for key in shown}
             for place, bound in enumerate(("low", "high")):
                 columns[arm, bound] = {
                     key: bounds[place] for key, bounds in values["intervals"].items()
                 }
-        return pd.DataFrame(columns, index=[key for _, key, _ in ROWS])
+        return pd.DataFrame(columns, index=shown)
 
     def plot(self, title: str | None = None) -> Figure:
         """Plot reliability diagrams before and after scaling, with samples per bin."""
@@ -223,12 +228,15 @@ class CalibrationReport:
 
     def cells(self) -> list[tuple[str, list[tuple[str, str]]]]:
         """Each metric's label, with the value and interval of each arm as text."""
-        few_classes = self.data["metrics"]["before"]["classes"] <= TOP
         return [
             (label, [self._cell(arm, key, scale) for arm in self.logits])
-            for label, key, scale in ROWS
-            if not (few_classes and key == "top5_accuracy")
+            for label, key, scale in self._shown_rows()
         ]
+
+    def _shown_rows(self) -> list[tuple[str, str, int]]:
+        """`ROWS` without the top-5 accuracy if it is always 1."""
+        few_classes = self.data["metrics"]["before"]["classes"] <= TOP
+        return [row for row in ROWS if not (few_classes and row[1] == "top5_accuracy")]
 
     def _cell(self, arm: str, key: str, scale: int) -> tuple[str, str]:
         """Write the value and the interval of a metric; "" if it has no interval."""
@@ -606,6 +614,12 @@ def _report(
     scale, data["verdict"] = _advice(
         fit, metrics, (change.low, change.high), before_low
     )
+    # Advice that already says to check the columns needs no second hint.
+    if CHECK_COLUMNS not in data["verdict"] and no_better_than_chance(labels, logits):
+        accuracy = f"{100 * metrics['before']['accuracy']:.1f}"
+        data["verdict"] += (
+            f" The accuracy, {accuracy} %, is no better than chance: {CHECK_ORDER}."
+        )
     data["advice"] = "scale" if scale else "leave"
     if fit["high"] == math.inf:
         # Write null instead, because JSON has no infinity.

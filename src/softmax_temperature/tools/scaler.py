@@ -28,6 +28,10 @@ from softmax_temperature.metrics.checks import (
     check_positive,
     label_shape_remedy,
 )
+from softmax_temperature.metrics.class_order import (
+    CHECK_ORDER,
+    no_better_than_chance,
+)
 from softmax_temperature.metrics.probability_check import (
     FEW_ROWS,
     NO_SOFTMAX,
@@ -160,6 +164,9 @@ class TemperatureScaler(
                 f"No temperature fits: the logits {state}. They are left as they are."
                 f"{remedy}"
             )
+            warnings.warn(message, ConvergenceWarning, stacklevel=2)
+        elif no_better_than_chance(rows[1], rows[0]):
+            message = f"The logits are no better than chance: {CHECK_ORDER}."
             warnings.warn(message, ConvergenceWarning, stacklevel=2)
         return self
 

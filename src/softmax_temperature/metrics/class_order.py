@@ -1,0 +1,312 @@
+"""The check that labels number the classes in the order of the scores' columns.
+
+A file of scores may have its columns in the order of class names that were sorted as
+texts (0, 1, 10, 11, 2, ...), as torchvision's ImageFolder numbers the classes, and its
+labels in numerical order, or the reverse. A model that is much better in another order
+shows it.
+"""
+
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from softmax_temperature.metrics.checks import (
+    CLEAR_DIFFERENCE,
+    ENOUGH_ROWS,
+    SHIFTED_ACCURACY,
+    SHIFTED_CLASSES,
+    SHIFTED_RATIO,
+    ArgumentError,
+    check_not_shifted,
+)
+
+# Another order must win in the classes that it moves up, and in those that it moves
+# down, by so many standard deviations each. A model of ordered classes that guesses too
+# high is wrong in one direction only.
+CLEAR_DIRECTION = 2
+# A class is suspicious if at most this share of its rows is predicted right.
+LOW_RECALL = 0.25
+# An order that was found in the predictions must be right so many times as often as the
+# labels as they are.
+FOUND_RATIO = 4
+# If such an order is right for less than half of the rows, it must be right for so many
+# times as many as the labels as they are, and as chance.
+TIMES_CHANCE = 10
+# An accuracy of at least so many rows is no better than chance up to this many standard
+# deviations above chance.
+NEAR_CHANCE = 1
+FEWEST_ROWS = 20
+# The largest number of classes for which a message shows the order of all.
+MOST_SHOWN = 20
+CHECK_ORDER = "check that labels and columns are in the same order"
+
+
+class Order(NamedTuple):
+    """Another order of the columns.
+
+    Attributes:
+        columns: The column of each label, shape (classes,), int64; -1 if not known.
+        condition: The order in words, for a message.
+        remedy: How to reorder the columns.
+    """
+
+    columns: Tensor
+    condition: str
+    remedy: str
+
+
+class Votes(NamedTuple):
+    """The rows that are predicted right, by label, in two orders of the columns.
+
+    Attributes:
+        rows: Number of rows of each label, shape (classes,), float64.
+        given: Number of rows that are right in the given order.
+        moved: Number of rows that are right in the other order.
+        most: Number of rows that have the label's most frequent prediction.
+    """
+
+    rows: Tensor
+    given: Tensor
+    moved: Tensor
+    most: Tensor
+
+
+def check_class_order(
+    labels: Tensor, scores: Tensor, name: str = "labels", *, any_order: bool = False
+) -> None:
+    """Refuse labels that evidently number the classes in another order than the columns.
+
+    Labels that count from 1 are refused, and so are orders that come from sorting
+    numbers as texts. The evidence is that the model agrees much more often with the
+    labels in the other order. Two classes are not judged, because a bad model may
+    mistake each for the other.
+
+    Args:
+        labels: Shape (n,), in [0, classes).
+        scores: Logits or probabilities, shape (n, classes).
+        name: Name of the labels in messages.
+        any_order: Whether to refuse any other order, for uses in which it can only be a
+            fault. An attack on a model, whose accuracy is a result, may lead to such an
+            order, too.
+    """
+    check_not_shifted(labels, scores, name)
+    classes = scores.shape[1]
+    if classes == 2:
+        return
+    numbers = labels.long()
+    predicted = scores.detach().argmax(dim=1)
+    right = predicted == numbers
+    # Reading the accuracy is enough for almost all scores.
+    if right.double().mean().item() <= 1 / SHIFTED_RATIO:
+        chance = _chance(numbers, predicted, classes)
+        for order in _text_orders(classes, numbers.device):
+            votes = _votes(numbers, predicted, order.columns)
+            if (
+                _is_clear(votes, order.columns)
+                and _beats_chance(votes, chance, SHIFTED_RATIO)
+                and _is_spread(votes)
+            ):
+                raise _wrong_order(votes, order, name)
+    if any_order and (found := _found_order(numbers, predicted, right, classes)):
+        raise _wrong_order(_votes(numbers, predicted, found.columns), found, name)
+
+
+def no_better_than_chance(labels: Tensor, scores: Tensor) -> bool:
+    """Whether the accuracy is no better than that of predictions made at random.
+
+    Random predictions are those of the model in random order. A model with an accuracy
+    well above one half is not judged, because it may predict the most frequent class,
+    and neither are few rows.
+
+    Args:
+        labels: Shape (n,), in [0, classes).
+        scores: Logits or probabilities, shape (n, classes).
+    """
+    if len(labels) < FEWEST_ROWS:
+        return False
+    numbers = labels.long()
+    predicted = scores.detach().argmax(dim=1)
+    accuracy = (predicted == numbers).double().mean().item()
+    chance = _chance(numbers, predicted, scores.shape[1])
+
+    def near(share: float) -> float:
+        return share + NEAR_CHANCE * math.sqrt(share * (1 - share) / len(numbers))
+
+    return accuracy <= min(near(chance), near(0.5))
+
+
+def _text_orders(classes: int, device: torch.device) -> Iterator[Order]:
+    """The orders that come from class numbers, from 0 or 1, sorted as texts."""
+    for first in (0, 1):
+        numbers = range(first, first + classes)
+        texts = sorted(numbers, key=str)
+        if texts == list(numbers):
+            continue
+        shown = f"{', '.join(map(str, texts[:5]))} and so on"
+        code = f"sorted(range({first}, {first + classes}), key=str)"
+        of_labels = torch.tensor(texts, device=device) - first
+        yield Order(
+            of_labels.argsort(),
+            f"the columns are in the order of sorted texts, {shown}",
+            "Reorder the columns: logits[:, order], with order = "
+            f"np.argsort({code}).",
+        )
+        yield Order(
+            of_labels,
+            f"they number the classes in the order of sorted texts, {shown}, "
+            "as ImageFolder does",
+            "Reorder the columns: logits[:, order], with order = "
+            f"np.array({code}){f' - {first}' if first else ''}.",
+        )
+
+
+def _votes(labels: Tensor, predicted: Tensor, columns: Tensor) -> Votes:
+    classes = len(columns)
+
+    def counts(chosen: Tensor) -> Tensor:
+        return torch.bincount(labels[chosen], minlength=classes).double()
+
+    # Count the pairs that occur, because a matrix of all pairs may be too large.
+    pairs, of_pair = (labels * classes + predicted).unique(return_counts=True)
+    most = of_pair.new_zeros(classes)
+    return Votes(
+        rows=torch.bincount(labels, minlength=classes).double(),
+        given=counts(predicted == labels),
+        moved=counts(predicted == columns[labels]),
+        most=most.scatter_reduce(0, pairs // classes, of_pair, "amax").double(),
+    )
+
+
+def _is_clear(votes: Votes, columns: Tensor) -> bool:
+    """Whether the other order wins clearly, and in both directions."""
+    places = torch.arange(len(columns), device=columns.device)
+    up = columns > places
+    down = (columns < places) & (columns >= 0)
+    return (
+        _difference(votes, up | down) > CLEAR_DIFFERENCE
+        and _difference(votes, up) > CLEAR_DIRECTION
+        and _difference(votes, down) > CLEAR_DIRECTION
+    )
+
+
+def _is_spread(votes: Votes) -> bool:
+    """Whether the other order gives the most frequent prediction of almost all labels.
+
+    Labels of fewer than `ENOUGH_ROWS` rows do not count. If all are so rare, the other
+    order must be right for a fair share of all rows.
+    """
+    judged = votes.rows >= ENOUGH_ROWS
+    if not bool(judged.any()):
+        return bool(votes.moved.sum() >= LOW_RECALL * votes.rows.sum())
+    wins = judged & (votes.moved == votes.most)
+    return (wins.sum() / judged.sum()).item() > SHIFTED_CLASSES
+
+
+def _difference(votes: Votes, of_labels: Tensor) -> float:
+    """By how many standard deviations the other order wins in some labels' rows."""
+    moved = votes.moved[of_labels].sum().item()
+    given = votes.given[of_labels].sum().item()
+    return (moved - given) / math.sqrt(max(moved + given, 1))
+
+
+def _beats_chance(votes: Votes, chance: float, ratio: float) -> bool:
+    """Whether the other order is right `ratio` times as often as given, and as chance."""
+    moved = votes.moved.sum().item()
+    given = votes.given.sum().item()
+    return moved >= ratio * max(given, chance * votes.rows.sum().item())
+
+
+def _chance(labels: Tensor, predicted: Tensor, classes: int) -> float:
+    """The expected accuracy of the same predictions in random order."""
+    shares = torch.bincount(labels, minlength=classes).double() / len(labels)
+    guesses = torch.bincount(predicted, minlength=classes).double() / len(predicted)
+    return (shares @ guesses).item()
+
+
+def _found_order(
+    labels: Tensor, predicted: Tensor, right: Tensor, classes: int
+) -> Order | None:
+    """The order in which the predictions evidently agree with the labels, or None.
+
+    The rows of classes that are hardly ever predicted right are divided at random into
+    two halves. The order follows from one half and is judged by the other, because
+    among many classes some order always fits the rows from which it follows. A model
+    that predicts only a few classes, or mistakes rare classes for frequent ones, shows
+    no order: each column must belong to one label, which is itself hardly ever
+    predicted right.
+    """
+    rows = torch.bincount(labels, minlength=classes)
+    hits = torch.bincount(labels[right], minlength=classes)
+    suspicious = (rows >= 2 * ENOUGH_ROWS) & (hits <= LOW_RECALL * rows)
+    if int(suspicious.sum()) < 2:
+        return None
+    chosen = suspicious[labels]
+    labels = labels[chosen]
+    predicted = predicted[chosen]
+    generator = torch.Generator().manual_seed(0)
+    first = torch.rand(len(labels), generator=generator).to(labels.device) < 0.5
+    from_first = _favourites(labels[first], predicted[first], classes)
+    from_second = _favourites(labels[~first], predicted[~first], classes)
+    parts = [
+        _votes(labels[~first], predicted[~first], from_first),
+        _votes(labels[first], predicted[first], from_second),
+    ]
+    votes = Votes(*(sum(each) for each in zip(*parts, strict=True)))
+    agreed = (from_first == from_second) & (from_first >= 0) & suspicious
+    agreed &= suspicious[from_first.clamp(min=0)]
+    agreed &= votes.moved >= FOUND_RATIO * votes.given
+    share = agreed.sum().item() / suspicious.sum().item()
+    columns = torch.where(agreed, from_first, -1)
+    half = SHIFTED_ACCURACY * len(labels)
+    chance = _chance(labels, predicted, classes)
+    if not (
+        share > SHIFTED_CLASSES
+        and _is_clear(votes, columns)
+        and _beats_chance(votes, 0.0, FOUND_RATIO)
+        and (votes.moved.sum() >= half or _beats_chance(votes, chance, TIMES_CHANCE))
+    ):
+        return None
+    places = torch.arange(classes, device=labels.device)
+    whole = torch.where(agreed, columns, places)
+    remedy = "Reorder the columns: logits[:, order], where order[c] is the column of "
+    if classes <= MOST_SHOWN and len(whole.unique()) == classes:
+        remedy = f"Reorder the columns: logits[:, order], with order = {whole.tolist()}"
+    else:
+        remedy += "class c"
+    return Order(whole, "the columns are reordered", f"{remedy}.")
+
+
+def _favourites(labels: Tensor, predicted: Tensor, classes: int) -> Tensor:
+    """The most frequent prediction for each label, shape (classes,).
+
+    It is -1 for a label without rows, and for all but one of several labels with the
+    same most frequent prediction.
+    """
+    # Count the pairs that occur, because a matrix of all pairs may be too large.
+    pairs, counts = (labels * classes + predicted).unique(return_counts=True)
+    by_count = counts.argsort(descending=True, stable=True).tolist()
+    favourites = [-1] * classes
+    taken: set[int] = set()
+    decided: set[int] = set()
+    listed = pairs.tolist()
+    for place in by_count:
+        label, column = divmod(listed[place], classes)
+        if label in decided:
+            continue
+        decided.add(label)
+        if column not in taken:
+            taken.add(column)
+            favourites[label] = column
+    return torch.tensor(favourites, device=labels.device)
+
+
+def _wrong_order(votes: Votes, order: Order, name: str) -> ArgumentError:
+    rows = int(votes.rows.sum())
+    return ArgumentError(
+        f"{name} agree with {int(votes.given.sum())} of {rows} predictions, but with "
+        f"{int(votes.moved.sum())} if {order.condition}",
+        order.remedy,
+    )
