@@ -35,6 +35,11 @@ LARGEST_RATIO = 1e8
 # Smallest accepted margin: the inverse of a smaller margin, times the bracket, would
 # exceed float64.
 SMALLEST_MARGIN = 1e-300
+# Largest accepted distance from a label's logit to the largest of its row: this number
+# times `LARGEST_RATIO` is still a float64.
+LARGEST_MARGIN = 1e300
+# The last bracket whose ends are float64.
+LAST_STEP = 38
 # The grid 0.1, 0.2, ..., 10.0 of the focal paper, section 5. It suits only logits on
 # the scale of the paper's.
 TEMPERATURE_GRID = tuple(tenths / 10 for tenths in range(1, 101))
@@ -141,6 +146,7 @@ def search_temperature(
     margins = logits.detach().to(torch.float64, copy=True)
     margins -= margins.amax(dim=1, keepdim=True)
     _check_range(margins, logits)
+    _check_label_margins(margins, labels.long())
     if criterion == "nll":
         return _fit_likelihood(margins, labels.long())
     return _fit_calibration_error(margins, labels.long(), bins, grid)
@@ -195,7 +201,9 @@ def sandwich_interval(
         label_logits = scaled.gather(1, classes.long()[:, None]).squeeze(1)
         slopes = expected - label_logits
         squared_slopes += slopes.square().sum().item()
-        deviations = scaled - expected[:, None]
+        # A class of probability 0 does not contribute, though the square of its logit,
+        # which may stand for a mask, can be infinite.
+        deviations = (scaled - expected[:, None]).masked_fill(probs == 0, 0.0)
         curvature += (probs * deviations.square()).sum().item()
     if not 0 < curvature < math.inf:
         raise ArgumentError(
@@ -235,7 +243,7 @@ def apply_temperature(logits: Tensor, temperature: float) -> Tensor:
 
 def _fit_likelihood(margins: Tensor, labels: Tensor) -> TemperatureFit:
     label_margin = margins.gather(1, labels[:, None]).squeeze(1).mean().item()
-    largest = _largest_margin(margins)
+    runner_up = 0.0 if label_margin else _typical_margin(margins)
     # Clamp the infinite margin of a masked class: its weight is 0, and 0 times a finite
     # margin is 0, not NaN.
     margins.clamp_(min=torch.finfo(margins.dtype).min)
@@ -246,9 +254,9 @@ def _fit_likelihood(margins: Tensor, labels: Tensor) -> TemperatureFit:
 
     # Use the mean margin of the labels instead of the largest margin, because a logit
     # of -1e9 may mask a class.
-    scale = -label_margin or largest
+    scale = -label_margin or runner_up
     step = _step(scale)
-    separable = label_margin == 0 and largest > 0
+    separable = label_margin == 0 and runner_up > 0
     if separable:
         return fitted(_bracket(step)[0], at_bound=True, separable=True)
     sample = (margins, label_margin)
@@ -312,6 +320,19 @@ def _check_range(margins: Tensor, logits: Tensor) -> None:
         )
 
 
+def _check_label_margins(margins: Tensor, labels: Tensor) -> None:
+    """Refuse rows whose label is too far below the largest logit for a float64 fit."""
+    of_labels = margins.gather(1, labels[:, None]).squeeze(1)
+    row = int(of_labels.argmin())
+    distance = -of_labels[row].item()
+    if distance > LARGEST_MARGIN:
+        raise ArgumentError(
+            f"logits of a label must be less than {LARGEST_MARGIN:g} below the largest "
+            f"of their row, got {distance:.3g} in row {row}, class {int(labels[row])}",
+            "Leave such rows out, or divide all logits by a constant.",
+        )
+
+
 def _check_grid(grid: Sequence[float]) -> None:
     """Refuse a grid that is empty or not increasing, finite and positive."""
     for temperature in grid:
@@ -325,7 +346,9 @@ def _check_grid(grid: Sequence[float]) -> None:
 
 def _step(scale: float) -> int:
     """The number of the bracket in which logits of the scale `scale` are searched."""
-    return round(math.log(scale, BRACKET_STEP)) if scale > 0 else 0
+    if scale <= 0:
+        return 0
+    return min(round(math.log(scale, BRACKET_STEP)), LAST_STEP)
 
 
 def _bracket(step: int) -> tuple[float, float]:
@@ -341,6 +364,23 @@ def _largest_margin(margins: Tensor) -> float:
         for piece in _pieces(margins)
     )
     return -min(lowest)
+
+
+def _typical_margin(margins: Tensor) -> float:
+    """The median distance from a row's largest logit to the next smaller one.
+
+    Rows of equal logits do not count. The result is 0 if there are no others. Unlike
+    the largest distance, it is that of an ordinary logit if large negative numbers mask
+    classes.
+    """
+    nearest = torch.cat(
+        [
+            piece.masked_fill(piece == 0, -math.inf).amax(dim=1)
+            for piece in _pieces(margins)
+        ]
+    )
+    nearest = nearest[~nearest.isneginf()]
+    return -nearest.median().item() if len(nearest) else 0.0
 
 
 def _mean_margin(margins: Tensor, inverse_temperature: float) -> float:
@@ -379,7 +419,7 @@ def _fit_calibration_error(
     ends: set[int] = set()
     if grid is None:
         label_margin = margins.gather(1, labels[:, None]).squeeze(1).mean().item()
-        scale = -label_margin or _largest_margin(margins)
+        scale = -label_margin or _typical_margin(margins)
         center = _center(confidences, correct.mean().item(), scale)
         if center.at_bound:
             return replace(center, value=error(center.temperature).item())

@@ -432,6 +432,6 @@ def test_lists_of_rows_and_of_tensors_are_matrices() -> None:
         assert scaler.temperature_ == expected.temperature_
         np.testing.assert_array_equal(scaler.predict(rows), expected.predict(LOGITS))
     with pytest.raises(
-        ValueError, match=r"a list has parts of different shapes\. Give"
+        ValueError, match=r"different shapes, such as \(2,\), \(1,\)\. Join batches"
     ):
         TemperatureScaler().fit([[1.0, 2.0], [3.0]], [0, 1])

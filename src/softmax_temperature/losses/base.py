@@ -11,6 +11,7 @@ from softmax_temperature.metrics.checks import (
     ArgumentError,
     all_finite,
     as_rows,
+    check_below_limit,
     check_count,
     check_labels,
     check_logits,
@@ -155,11 +156,32 @@ class SampleLoss(Loss):
         else:
             losses = widened(rows).sum(dim=1)
         weight = self.class_weights(rows.shape[1], losses.dtype)
-        if weight is not None:
-            weights = weight[targets.long()]
+        weights = None if weight is None else weight[targets.long()]
+        if weights is not None:
             losses = weights * losses
-            if self.reduction == "mean":
-                return (losses.sum() / weights.sum()).to(logits.dtype)
+        return self.reduced_rows(losses, weights, counted, logits, labels)
+
+    def reduced_rows(
+        self,
+        losses: Tensor,
+        weights: Tensor | None,
+        counted: Tensor | None,
+        logits: Tensor,
+        labels: Tensor,
+    ) -> Tensor:
+        """Reduce the weighted losses of the rows that count, in the dtype of the logits.
+
+        Args:
+            losses: Shape (rows,).
+            weights: The weights by whose sum the mean divides, shape (rows,); None to
+                divide by the number of rows.
+            counted: Mask of the rows that count; None if all of them count.
+            logits: The logits of the batch.
+            labels: The labels of the batch, whose shape the losses get if they are not
+                reduced.
+        """
+        if weights is not None and self.reduction == "mean":
+            return (losses.sum() / weights.sum()).to(logits.dtype)
         if self.reduction != "none":
             return reduced(losses, self.reduction).to(logits.dtype)
         if counted is not None:
@@ -331,9 +353,10 @@ def check_batch(
 def _masked_classes(logits: Tensor) -> Tensor | None:
     """Return the mask of the logits that are -inf, or None if all logits are finite.
 
-    ValueError is raised for NaN, for inf, and for a row in which every class is masked.
+    ValueError is raised for NaN, for inf and numbers that stand for it, and for a row in which every class is masked.
     """
     if all_finite(logits):
+        check_below_limit(logits.detach().max()[None], logits)
         return None
     masked = torch.isneginf(logits)
     wrong = ~(torch.isfinite(logits) | masked)
@@ -351,6 +374,7 @@ def _masked_classes(logits: Tensor) -> Tensor | None:
             f"logits must leave a class unmasked, got only -inf in row {row}",
             "Leave such rows out.",
         )
+    check_below_limit(logits.detach().max()[None], logits)
     return masked
 
 

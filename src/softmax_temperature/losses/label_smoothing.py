@@ -126,15 +126,9 @@ class LabelSmoothingLoss(SampleLoss):
             self.check_rows(rows, targets)
         wide = widened(rows)
         losses = self.soft_losses(wide, one_hot_targets(wide, targets), None)
-        if self.reduction == "mean":
-            weight = self.class_weights(rows.shape[1], losses.dtype)
-            assert weight is not None
-            return (losses.sum() / weight[targets.long()].sum()).to(logits.dtype)
-        if self.reduction == "sum":
-            return losses.sum().to(logits.dtype)
-        if counted is not None:
-            losses = losses.new_zeros(len(counted)).masked_scatter(counted, losses)
-        return losses.to(logits.dtype).view(labels.shape)
+        weight = self.class_weights(rows.shape[1], losses.dtype)
+        weights = None if weight is None else weight[targets.long()]
+        return self.reduced_rows(losses, weights, counted, logits, labels)
 
     def losses(
         self,

@@ -18,6 +18,11 @@ SHIFTED_ACCURACY = 0.5
 SHIFTED_RATIO = 2
 SHIFTED_CLASSES = 0.8
 ENOUGH_ROWS = 5
+# What to do with maps (n, ..., classes).
+CLASSES_AT_END = (
+    "Move the classes to the second dimension: logits.movedim(-1, 1) for a tensor, "
+    "np.moveaxis(logits, -1, 1) for an array."
+)
 # The sum of a softmax row in float32 differs from one by far less than this; the sum of
 # a row that a user has rounded differs by more.
 PROBABILITY_TOLERANCE = 1e-5
@@ -28,6 +33,17 @@ TOO_FEW_RESAMPLES = (
     f"fewer than {FEWEST_RESAMPLES} resamples do not give a 90 % interval"
 )
 MORE_RESAMPLES = "Give 1000 or more, or 0 for no intervals."
+
+
+# The ends of the ranges of floating-point types. A logit at the upper end stands for
+# infinity (`nan_to_num` writes it so), and one at the lower end masks a class.
+WIDE_LIMITS = tuple(
+    torch.finfo(dtype).max for dtype in (torch.bfloat16, torch.float32, torch.float64)
+)
+AT_LIMIT = (
+    "It is an infinity that was replaced, as nan_to_num does. Leave such rows out; if "
+    "float16 overflowed, compute the logits in float32."
+)
 
 
 class ArgumentError(ValueError):
@@ -86,6 +102,7 @@ def check_logits(
                 "but not all, classes of a row",
                 "Leave such rows out.",
             )
+        check_below_limit(largest, logits, name)
     elif values and not all_finite(logits):
         row, column = torch.nonzero(~torch.isfinite(logits))[0].tolist()
         value = logits[row, column].item()
@@ -93,6 +110,27 @@ def check_logits(
             f"{name} must be finite, got {value} in row {row}, class {column}",
             "Leave such rows out.",
         )
+    elif values:
+        check_below_limit(logits.detach().amax(dim=1), logits, name)
+
+
+def check_below_limit(largest: Tensor, logits: Tensor, name: str = "logits") -> None:
+    """Refuse logits at the upper end of a floating-point type, which stand for infinity.
+
+    Args:
+        largest: The largest logit of each row, or of all rows, in one dimension.
+        logits: Shape (n, classes); finite, or -inf where a class is masked.
+        name: Name of the argument in messages.
+    """
+    highest = largest.max().item()
+    if highest not in (*WIDE_LIMITS, torch.finfo(logits.dtype).max):
+        return
+    row, column = torch.nonzero(logits == highest)[0].tolist()
+    raise ArgumentError(
+        f"{name} must be below the largest float, got {highest:.5g} in row {row}, class "
+        f"{column}",
+        AT_LIMIT,
+    )
 
 
 def check_probs(probs: Tensor) -> None:
@@ -139,7 +177,9 @@ def check_labels(
     if labels.shape != (rows,):
         raise ArgumentError(
             f"{name} must have shape ({rows},), one per row, got {tuple(labels.shape)}",
-            label_shape_remedy(tuple(labels.shape), (rows, classes)),
+            label_shape_remedy(
+                tuple(labels.shape), (rows, classes), one_hot=is_one_hot(labels)
+            ),
         )
     if labels.is_floating_point() or labels.is_complex() or labels.dtype == torch.bool:
         raise ArgumentError(
@@ -260,22 +300,30 @@ def check_not_wrapped(
 
 
 def _check_unmasked(labels: Tensor, scores: Tensor, name: str) -> None:
-    """Raise ArgumentError if a label is a class whose logit is -inf in its row."""
+    """Raise ArgumentError if a label is a class that is masked in its row.
+
+    The logit of such a class is -inf, or the lower end of a floating-point type.
+    """
     label_scores = scores.detach().gather(1, labels.long()[:, None]).squeeze(1)
-    masked = label_scores.isneginf()
-    if bool(masked.any()):
-        row = int(torch.nonzero(masked)[0])
+    lowest, row = (each.item() for each in label_scores.min(dim=0))
+    limits = (*WIDE_LIMITS, torch.finfo(scores.dtype).max, math.inf)
+    if -lowest in limits:
+        row = int(row)
         raise ArgumentError(
             f"{name} must not be a masked class, got {labels[row].item()} in row "
-            f"{row}, where its logit is -inf",
+            f"{row}, where its logit is {lowest:.5g}",
             "Give that class a finite logit, or leave such rows out.",
         )
 
 
 def check_tensor(value: Any, name: str) -> None:
     """Raise TypeError unless `value` is a tensor."""
-    if not isinstance(value, Tensor):
-        raise TypeError(f"{name} must be a torch tensor, got {type(value).__name__}")
+    if isinstance(value, Tensor):
+        return
+    message = f"{name} must be a torch tensor, got {type(value).__name__}"
+    if isinstance(value, list | tuple) and all(isinstance(v, Tensor) for v in value):
+        message += ". Join the batches: torch.cat(batches)."
+    raise TypeError(message)
 
 
 def check_one_tensor(output: Any, name: str, purpose: str) -> None:
@@ -288,14 +336,38 @@ def check_one_tensor(output: Any, name: str, purpose: str) -> None:
         )
 
 
-def label_shape_remedy(labels: tuple[int, ...], scores: tuple[int, int]) -> str:
+def is_one_hot(labels: Any) -> bool:
+    """Whether each row or pixel of `labels`, (n, classes, ...), has a single class.
+
+    Labels on an accelerator, and those of code that is being compiled, are not read.
+    The answer for them is True.
+    """
+    if isinstance(labels, Tensor) and not may_be_read(labels):
+        return True
+    return bool(is_binary(labels) and labels.ndim > 1 and (labels.sum(1) == 1).all())
+
+
+def is_binary(labels: Any) -> bool:
+    """Whether `labels`, a tensor or an array, are all 0 or 1, or truth values."""
+    return bool(((labels == 0) | (labels == 1)).all())
+
+
+def label_shape_remedy(
+    labels: tuple[int, ...], scores: tuple[int, int], *, one_hot: bool = True
+) -> str:
     """Return advice for labels that are not one for each row of the scores.
 
     Args:
         labels: Shape of the labels.
         scores: Shape of the scores, (n, classes).
+        one_hot: Whether labels of the shape of the scores are one-hot.
     """
     rows, classes = scores
+    if labels == scores and not one_hot:
+        return (
+            "Give one class for each row. If a row may have several classes, each "
+            "column is a classifier of two classes of its own."
+        )
     if labels == (rows, 1):
         return "Drop the last dimension: labels[:, 0]."
     if len(labels) == 2 and labels[0] == rows:
@@ -573,21 +645,32 @@ def as_rows(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
         raise ArgumentError(
             f"labels must have shape {expected}, one per pixel, "
             f"got {tuple(labels.shape)}",
-            map_remedy(tuple(labels.shape), tuple(logits.shape)),
+            map_remedy(labels, tuple(logits.shape), single=False),
         )
     return logits.movedim(1, -1).flatten(0, -2), labels.flatten()
 
 
-def map_remedy(labels: tuple[int, ...], logits: tuple[int, ...]) -> str:
-    """Return advice for label maps that lack one label for each pixel of the logits."""
+def map_remedy(labels: Any, logits: tuple[int, ...], *, single: bool) -> str:
+    """Return advice for label maps that lack one label for each pixel of the logits.
+
+    Args:
+        labels: The labels, a tensor or an array.
+        logits: Shape of the logits, (n, classes, ...).
+        single: Whether logits (n, 1, ...), of class 1 of two, are accepted.
+    """
     expected = (logits[0], *logits[2:])
-    if labels == (logits[0], 1, *logits[2:]):
+    shape = tuple(labels.shape)
+    if shape == (logits[0], 1, *logits[2:]):
         return "Drop the second dimension: labels[:, 0]."
-    if labels == logits:
+    if shape == logits and is_one_hot(labels):
         return "Convert one-hot maps to classes with labels.argmax(1)."
-    if labels == logits[:-1]:
-        return (
-            "Move the classes to the second dimension: logits.movedim(-1, 1) for a "
-            "tensor, np.moveaxis(logits, -1, 1) for an array."
-        )
+    if shape in (logits, (logits[0], 1, *logits[1:])):
+        # The logits have one number for each pixel, as those of two classes may have.
+        whole = "logits[:, None]"
+        if not single:
+            whole = "torch.stack([torch.zeros_like(logits), logits], dim=1)"
+        masks = "" if shape == logits else " and labels[:, 0]"
+        return f"For masks of two classes, 0 and 1, give {whole}{masks}."
+    if shape == logits[:-1]:
+        return CLASSES_AT_END
     return f"Give one class for each pixel, {expected}."

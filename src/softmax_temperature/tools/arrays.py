@@ -16,6 +16,7 @@ from softmax_temperature.data.splits import random_holdout
 from softmax_temperature.metrics.calibration import CHUNK
 from softmax_temperature.metrics.checks import (
     ArgumentError,
+    check_below_limit,
     check_labels,
     check_logits,
     check_not_wrapped,
@@ -364,9 +365,12 @@ def as_numpy(value: Any) -> NDArray[Any]:
     try:
         array = np.asarray(value)
     except ValueError as error:
+        shapes = list(dict.fromkeys(str(np.shape(part)) for part in value))
+        shown = ", ".join(shapes[:MOST_NAMED])
         raise ArgumentError(
-            f"a {noun} has parts of different shapes",
-            "Give one tensor, array or list of rows of the same length.",
+            f"a {noun} has parts of different shapes, such as {shown}",
+            "Join batches with torch.cat(batches) for tensors, np.concatenate(batches) "
+            "for arrays; rows must have the same length.",
         ) from error
     if array.ndim == 0:
         remedy = "Give a tensor, an array or a list of rows."
@@ -900,7 +904,8 @@ def class_numbers(
     if len(wrong):
         raise ArgumentError(
             f"{name} must be one-hot, got {int(ones[wrong[0]])} ones in row {wrong[0]}",
-            "Give exactly one class for each row.",
+            "Give exactly one class for each row; or, for a mask of two classes, one "
+            "row per pixel: logits.reshape(-1, 1) and labels.reshape(-1).",
         )
     return torch.from_numpy(labels.argmax(axis=1))
 
@@ -1016,6 +1021,10 @@ def _score_table(values: NDArray[Any], name: str) -> NDArray[Any]:
             f"class {column}",
             "Remove such rows." if np.isnan(table[row, column]) else OVERFLOWED,
         )
+    if values.dtype == np.float16:
+        # Other types are checked later, but this one has been widened by then.
+        half = torch.from_numpy(table).half()
+        check_below_limit(half.amax(dim=1), half, name)
     return table
 
 

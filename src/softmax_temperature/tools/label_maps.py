@@ -6,7 +6,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from softmax_temperature.metrics.checks import ArgumentError, map_remedy
+from softmax_temperature.metrics.checks import (
+    CLASSES_AT_END,
+    CLEAR_DIFFERENCE,
+    SHIFTED_RATIO,
+    ArgumentError,
+    map_remedy,
+)
 from softmax_temperature.tools.arrays import as_numpy
 
 # The label that torch's cross-entropy ignores by default.
@@ -62,17 +68,37 @@ def check_map_labels(
         raise ArgumentError(
             f"{name}labels must have shape {expected}, one class per pixel of "
             f"{name}logits {logits.shape}, got {labels.shape}",
-            _remedy(labels.shape, logits.shape),
+            _remedy(labels, logits.shape),
+        )
+    # If all axes are equally long, the shapes do not show which of them is the classes.
+    if labels.shape == logits.shape[:-1] and logits.dtype.kind in "fiu":
+        _refuse_classes_at_end(logits, labels, name)
+
+
+def _refuse_classes_at_end(
+    logits: NDArray[Any], labels: NDArray[Any], name: str
+) -> None:
+    """Refuse logits (n, classes, ...) that agree evidently better as (n, ..., classes)."""
+    first = int((logits.argmax(axis=1) == labels).sum())
+    last = int((logits.argmax(axis=-1) == labels).sum())
+    clearly = last - first > CLEAR_DIFFERENCE * math.sqrt(last + first)
+    if clearly and last >= SHIFTED_RATIO * first:
+        raise ArgumentError(
+            f"{name}labels agree with {first} of {labels.size} predictions of "
+            f"{name}logits {logits.shape}, but with {last} if the classes are in the "
+            "last dimension",
+            CLASSES_AT_END,
         )
 
 
-def _remedy(labels: tuple[int, ...], logits: tuple[int, ...]) -> str:
-    """The remedy to give if labels of shape `labels` are not one class per pixel."""
+def _remedy(labels: NDArray[Any], logits: tuple[int, ...]) -> str:
+    """The remedy to give if `labels` are not one class per pixel."""
     samples, middle, last = (*logits[:2], math.prod(logits[2:]))
-    if len(logits) == 3 and labels == (samples * middle,) != (samples * last,):
+    shape = labels.shape
+    if len(logits) == 3 and shape == (samples * middle,) != (samples * last,):
         return f"Join the batches: logits.reshape(-1, {last})."
-    if len(logits) == 3 and labels == (middle,):
+    if len(logits) == 3 and shape == (middle,):
         return f"Give one of the {samples} tables of shape {logits[1:]}."
-    if labels == (samples,):
+    if shape == (samples,):
         return "Give logits of shape (n, classes), such as the mean of several views."
-    return map_remedy(labels, logits)
+    return map_remedy(labels, logits, single=True)
