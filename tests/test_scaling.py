@@ -1,5 +1,6 @@
 import gc
 import math
+import sys
 from typing import Any
 
 import numpy as np
@@ -205,12 +206,40 @@ def test_a_masked_class_is_a_class_of_probability_zero(criterion: str) -> None:
     masked[0, labels[0]] = 1.0
     fit = fit_temperature(masked, labels, criterion=criterion)
     interval = temperature_interval(masked, labels, fit.temperature)
-    for lowest in (-1e6, -1e9, -3e38):  # Users mask classes with such values.
+    # Users mask classes with such values, the last two of which are the ends of float32
+    # and float64.
+    smallest = (-1e6, -1e9, -1e200, -torch.finfo().max, -sys.float_info.max)
+    for lowest in smallest:
         finite = masked.clamp(min=lowest)
         assert fit == fit_temperature(finite, labels, criterion=criterion)
         assert interval == temperature_interval(finite, labels, fit.temperature)
     scaled = apply_temperature(masked, fit.temperature)
     assert torch.equal(scaled.isneginf(), masked.isneginf())
+
+
+@pytest.mark.parametrize("criterion", ["nll", "ece"])
+def test_masks_do_not_move_the_bound_of_separable_logits(criterion: str) -> None:
+    labels = torch.arange(30) % 3
+    logits = 5 * torch.eye(3, dtype=torch.float64)[labels]
+    logits[labels == 0, 2] = -math.inf
+    expected = fit_temperature(logits, labels, criterion=criterion)
+    assert expected.temperature == TEMPERATURE_BOUNDS[0]
+    for lowest in (-1e9, -1e200, -sys.float_info.max):
+        masked = logits.clamp(min=lowest)
+        assert fit_temperature(masked, labels, criterion=criterion) == expected
+
+
+def test_a_label_on_a_mask_is_refused() -> None:
+    logits, labels = drawn(100, 4)
+    for lowest in (-math.inf, -torch.finfo().max, -sys.float_info.max):
+        masked = logits.double()
+        masked[17, labels[17]] = lowest
+        for function in (fit_temperature, metrics.negative_log_likelihood):
+            with pytest.raises(ValueError, match=r"not be a masked class.* in row 17"):
+                function(masked, labels)
+    masked[17, labels[17]] = -1e305
+    with pytest.raises(ValueError, match=r"got 1e\+305 in row 17, class"):
+        fit_temperature(masked, labels)
 
 
 def test_calibration_error_is_searched_on_the_grid_of_the_paper() -> None:

@@ -61,6 +61,39 @@ def test_a_weight_has_one_number_for_each_class(loss: Any, classes: int) -> None
         loss(weight=torch.ones(classes))(*batch())
 
 
+@every_loss
+def test_an_infinity_that_was_replaced_is_refused(loss: Any) -> None:
+    for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64):
+        logits, labels = batch()
+        logits = torch.cat([logits] * 5).to(dtype)
+        logits[17, 2] = torch.finfo(dtype).max
+        labels = labels.repeat(5)
+        with pytest.raises(ValueError, match=r"the largest float, .* row 17, class 2"):
+            loss()(logits, labels)
+        # The lower end masks a class, as other large negative numbers do.
+        logits[17, 2] = torch.finfo(dtype).min
+        assert torch.isfinite(loss()(logits, labels))
+
+
+@every_loss
+def test_squeezed_logits_of_masks_are_told_to_become_two_classes(loss: Any) -> None:
+    logits = torch.randn(4, 6, 5, generator=torch.Generator().manual_seed(0))
+    masks = (logits > 0).long()
+    with pytest.raises(ValueError, match=r"give torch.stack\(\[torch.zeros_like"):
+        loss()(logits, masks)
+    both = torch.stack([torch.zeros_like(logits), logits], dim=1)
+    assert torch.isfinite(loss()(both, masks))
+    with pytest.raises(ValueError, match="each column is a classifier of two classes"):
+        loss()(logits[:, 0], masks[:, 0])
+
+
+@pytest.mark.parametrize("call", [FocalLoss(), metrics.top_accuracy])
+def test_a_list_of_batches_is_told_to_be_joined(call: Any) -> None:
+    logits, labels = batch()
+    with pytest.raises(TypeError, match=r"got list\. Join the batches: torch.cat"):
+        call(list(logits.split(4)), list(labels.split(4)))
+
+
 @pytest.mark.parametrize("epoch", ["3", float("nan"), float("inf"), -1, True, [1]])
 def test_an_epoch_is_a_number(epoch: Any) -> None:
     with pytest.raises(ValueError, match="epoch must be a number of at least 0, got"):
@@ -118,7 +151,7 @@ def test_label_maps_of_another_shape_are_named() -> None:
     labels = torch.zeros(2, 4, 5, dtype=torch.int64)
     for bad_logits, bad_labels, remedy in (
         (logits, labels[:, None], r"labels\[:, 0\]"),
-        (logits, torch.zeros_like(logits).long(), "argmax"),
+        (logits, nn.functional.one_hot(labels, 3).movedim(-1, 1), "argmax"),
         (logits.movedim(1, -1), labels, "second dimension"),
     ):
         with pytest.raises(ValueError, match=remedy):

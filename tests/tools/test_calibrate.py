@@ -191,6 +191,8 @@ def test_top_5_is_shown_where_there_are_more_classes() -> None:
         report = calibrate(*drawn(200, 1.0, classes=classes), bootstrap=0)
         assert ("top-5" in str(report)) is (classes == 6)
         assert ("top-5" in report.html()) is (classes == 6)
+        assert ("top5_accuracy" in report.to_frame().index) is (classes == 6)
+        assert not report.to_frame().xs("value", axis=1, level=1).isna().any(axis=None)
 
 
 @pytest.mark.parametrize("kind", ["logits", "probs"])
@@ -345,6 +347,7 @@ print(*sys.modules, file=sys.stderr)
     command = [sys.executable, "-c", code, str(tmp_path)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
     slow = {"pandas", "pyarrow", "jinja2", "sklearn", "seaborn", "matplotlib.pyplot"}
+    slow |= {"scipy"}
     assert slow.isdisjoint(done.stderr.split())
     assert (tmp_path / "reliability.svg").is_file()
 
@@ -474,6 +477,86 @@ def test_maps_of_another_layout_are_refused_with_their_remedy(call: Any) -> None
     ):
         with pytest.raises(ValueError, match=remedy):
             call(bad_logits, bad_labels)
+
+
+@pytest.mark.parametrize("call", [calibrate, TemperatureScaler().fit])
+def test_squeezed_logits_of_masks_are_told_to_regain_their_dimension(call: Any) -> None:
+    generator = torch.Generator().manual_seed(0)
+    logits = 4 * torch.randn(20, 6, 5, generator=generator)
+    noise = torch.rand(20, 6, 5, generator=generator).logit()
+    masks = (logits / 2 + noise > 0).long()
+    remedy = r"For masks of two classes, 0 and 1, give logits\[:, None\]"
+    for given in (masks, masks.bool(), masks.float()):
+        with pytest.raises(ValueError, match=f"{remedy}\\.$"):
+            call(logits, given)
+    with pytest.raises(ValueError, match=rf"{remedy} and labels\[:, 0\]\.$"):
+        call(logits, masks[:, None])
+    result = call(logits[:, None], masks)
+    temperature = getattr(result, "temperature_", None) or result.temperature
+    expected = fit_temperature(
+        torch.stack([torch.zeros_like(logits), logits], dim=1)
+        .movedim(1, -1)
+        .flatten(0, 2),
+        masks.flatten(),
+    ).temperature
+    # `calibrate` fits on half of the images.
+    assert temperature == pytest.approx(expected, rel=0.3)
+    assert expected == pytest.approx(2, rel=0.15)
+
+
+@pytest.mark.parametrize("call", [calibrate, TemperatureScaler().fit])
+@pytest.mark.parametrize("shape", [(60, 4, 4, 4), (200, 5, 5)])
+def test_classes_in_the_last_of_equal_axes_are_recognised(
+    call: Any, shape: tuple[int, ...]
+) -> None:
+    generator = torch.Generator().manual_seed(0)
+    logits = 3 * torch.randn(shape, generator=generator)
+    draws = -torch.rand(shape, generator=generator).log().neg().log()
+    labels = (logits + draws).argmax(dim=-1)
+    with pytest.raises(ValueError, match=r"in the last dimension\. Move the classes"):
+        call(logits, labels)
+    call(logits.movedim(-1, 1), labels)
+
+
+def test_a_mask_of_one_image_is_told_to_become_rows() -> None:
+    logits = torch.randn(40, 30, generator=torch.Generator().manual_seed(0))
+    with pytest.raises(ValueError, match=r"logits.reshape\(-1, 1\) and labels"):
+        calibrate(logits, (logits > 0).long())
+
+
+@pytest.mark.parametrize("largest", [1.7976931348623157e308, 3.4028234663852886e38])
+def test_an_infinity_that_was_replaced_is_refused_with_its_place(
+    largest: float, overconfident: Drawn, tmp_path: Path
+) -> None:
+    logits, labels = overconfident[0].double(), overconfident[1]
+    logits[17, (labels[17] + 1) % 5] = largest
+    place = rf"row 17, class {int((labels[17] + 1) % 5)}\. It is an infinity that was"
+    np.savez(tmp_path / "in.npz", logits=logits.numpy(), labels=labels.numpy())
+    command = ["calibrate", str(tmp_path / "in.npz"), "--output", str(tmp_path / "out")]
+    run = CliRunner().invoke(cli.app, command)
+    assert isinstance(run.exception, InputError)
+    assert "row 17, class" in str(run.exception)
+    for call in (calibrate, TemperatureScaler().fit):
+        with pytest.raises(ValueError, match=place):
+            call(logits, labels)
+        with pytest.raises(ValueError, match=place):
+            call(logits.numpy(), labels.numpy())
+
+
+def test_half_precisions_largest_number_stands_for_infinity(
+    overconfident: Drawn,
+) -> None:
+    logits, labels = overconfident[0].half(), overconfident[1]
+    logits[17, 0] = 65504
+    for given in (logits, logits.numpy()):
+        with pytest.raises(ValueError, match=r"got 65504 in row 17, class 0"):
+            calibrate(given, labels)
+    # In a wider type it is a number like any other.
+    wide = logits.float()
+    wide[17, 0] = 5000
+    labels = labels.clone()
+    labels[17] = 0
+    assert calibrate(wide, labels, bootstrap=0).temperature == pytest.approx(2, rel=0.2)
 
 
 def test_images_without_a_label_are_in_neither_half() -> None:

@@ -31,6 +31,7 @@ from torch_uncertainty.metrics import (
 from softmax_temperature import (
     CosineClassifier,
     TemperatureScaler,
+    calibrate,
     metrics,
     sample_logits,
 )
@@ -135,7 +136,7 @@ def test_logits_that_separate_the_labels_are_left_as_they_are() -> None:
     assert (scaler.temperature_, scaler.at_bound_) == (1.0, True)
     # Large logits give the same result.
     with pytest.warns(
-        ConvergenceWarning, match="say nothing about them.*Check that column c"
+        ConvergenceWarning, match="say nothing about the labels.*Check that column c"
     ):
         TemperatureScaler().fit(-5e6 * np.eye(3)[[0, 1, 2, 0]], [0, 1, 2, 0])
 
@@ -435,3 +436,18 @@ def test_lists_of_rows_and_of_tensors_are_matrices() -> None:
         ValueError, match=r"different shapes, such as \(2,\), \(1,\)\. Join batches"
     ):
         TemperatureScaler().fit([[1.0, 2.0], [3.0]], [0, 1])
+
+
+@pytest.mark.parametrize("call", [calibrate, TemperatureScaler().fit])
+def test_a_list_of_unequal_batches_is_told_to_be_joined(call: Any) -> None:
+    joined = r"torch.cat\(batches\) for tensors, np.concatenate\(batches\) for arrays"
+    logits = torch.as_tensor(LOGITS).split(64)
+    labels = torch.as_tensor(LABELS).split(64)
+    for rows, classes in (
+        (list(logits), list(labels)),
+        ([each.numpy() for each in logits], [each.numpy() for each in labels]),
+        (LOGITS, list(labels)),
+    ):
+        with pytest.raises(ValueError, match=joined):
+            call(rows, classes)
+    call(torch.cat(logits), torch.cat(labels))

@@ -169,7 +169,7 @@ class SampleLoss(Loss):
         logits: Tensor,
         labels: Tensor,
     ) -> Tensor:
-        """Reduce the weighted losses of the rows that count, in the dtype of the logits.
+        """Reduce weighted losses of rows that count, in the dtype of the logits.
 
         Args:
             losses: Shape (rows,).
@@ -353,7 +353,8 @@ def check_batch(
 def _masked_classes(logits: Tensor) -> Tensor | None:
     """Return the mask of the logits that are -inf, or None if all logits are finite.
 
-    ValueError is raised for NaN, for inf and numbers that stand for it, and for a row in which every class is masked.
+    ValueError is raised for NaN, for inf or a number that stands for it, and for a row
+    in which every class is masked.
     """
     if all_finite(logits):
         check_below_limit(logits.detach().max()[None], logits)

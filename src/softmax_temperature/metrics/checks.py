@@ -115,7 +115,7 @@ def check_logits(
 
 
 def check_below_limit(largest: Tensor, logits: Tensor, name: str = "logits") -> None:
-    """Refuse logits at the upper end of a floating-point type, which stand for infinity.
+    """Refuse logits at the upper end of a floating-point type, which mean infinity.
 
     Args:
         largest: The largest logit of each row, or of all rows, in one dimension.
@@ -127,8 +127,8 @@ def check_below_limit(largest: Tensor, logits: Tensor, name: str = "logits") -> 
         return
     row, column = torch.nonzero(logits == highest)[0].tolist()
     raise ArgumentError(
-        f"{name} must be below the largest float, got {highest:.5g} in row {row}, class "
-        f"{column}",
+        f"{name} must be below the largest float, got {highest:.5g} in row {row}, "
+        f"class {column}",
         AT_LIMIT,
     )
 

@@ -77,7 +77,7 @@ class Votes(NamedTuple):
 def check_class_order(
     labels: Tensor, scores: Tensor, name: str = "labels", *, any_order: bool = False
 ) -> None:
-    """Refuse labels that evidently number the classes in another order than the columns.
+    """Refuse labels that evidently number the classes in another order.
 
     Labels that count from 1 are refused, and so are orders that come from sorting
     numbers as texts. The evidence is that the model agrees much more often with the
@@ -151,8 +151,7 @@ def _text_orders(classes: int, device: torch.device) -> Iterator[Order]:
         yield Order(
             of_labels.argsort(),
             f"the columns are in the order of sorted texts, {shown}",
-            "Reorder the columns: logits[:, order], with order = "
-            f"np.argsort({code}).",
+            f"Reorder the columns: logits[:, order], with order = np.argsort({code}).",
         )
         yield Order(
             of_labels,
@@ -213,7 +212,7 @@ def _difference(votes: Votes, of_labels: Tensor) -> float:
 
 
 def _beats_chance(votes: Votes, chance: float, ratio: float) -> bool:
-    """Whether the other order is right `ratio` times as often as given, and as chance."""
+    """Whether the other order is right `ratio` times as often as given and chance."""
     moved = votes.moved.sum().item()
     given = votes.given.sum().item()
     return moved >= ratio * max(given, chance * votes.rows.sum().item())

@@ -78,7 +78,7 @@ def check_map_labels(
 def _refuse_classes_at_end(
     logits: NDArray[Any], labels: NDArray[Any], name: str
 ) -> None:
-    """Refuse logits (n, classes, ...) that agree evidently better as (n, ..., classes)."""
+    """Refuse logits that evidently have their classes in the last dimension."""
     first = int((logits.argmax(axis=1) == labels).sum())
     last = int((logits.argmax(axis=-1) == labels).sum())
     clearly = last - first > CLEAR_DIFFERENCE * math.sqrt(last + first)

@@ -40,7 +40,11 @@ from softmax_temperature.metrics.probability_check import (
     check_not_probs,
     with_earlier,
 )
-from softmax_temperature.scaling import check_two_classes, search_temperature
+from softmax_temperature.scaling import (
+    TemperatureFit,
+    check_two_classes,
+    search_temperature,
+)
 from softmax_temperature.tools.advice import CHECK_COLUMNS
 from softmax_temperature.tools.arrays import (
     NESTED_REMEDY,
@@ -157,17 +161,9 @@ class TemperatureScaler(
         fit = search_temperature(*rows, criterion=self.criterion, bins=self.bins)
         self.at_bound_ = fit.at_bound
         self.temperature_ = 1.0 if fit.at_bound else fit.temperature
-        if fit.at_bound:
-            state = "separate the labels" if fit.separable else "say nothing about them"
-            remedy = "" if fit.separable else f" {CHECK_COLUMNS}"
-            message = (
-                f"No temperature fits: the logits {state}. They are left as they are."
-                f"{remedy}"
-            )
-            warnings.warn(message, ConvergenceWarning, stacklevel=2)
-        elif no_better_than_chance(rows[1], rows[0]):
-            message = f"The logits are no better than chance: {CHECK_ORDER}."
-            warnings.warn(message, ConvergenceWarning, stacklevel=2)
+        doubt = _doubt(fit, *rows)
+        if doubt:
+            warnings.warn(doubt, ConvergenceWarning, stacklevel=2)
         return self
 
     def transform(self, X: Any) -> Any:  # noqa: N803
@@ -266,6 +262,23 @@ class TemperatureScaler(
         tags.target_tags.required = True
         tags.requires_fit = True
         return tags
+
+
+def _doubt(fit: TemperatureFit, logits: Tensor, labels: Tensor) -> str:
+    """A warning that the fit may mean nothing; empty if there is no such sign."""
+    if fit.separable:
+        return (
+            "No temperature fits: the logits separate the labels. They are left as "
+            "they are."
+        )
+    if fit.at_bound:
+        return (
+            "No temperature fits: the logits say nothing about the labels. They are "
+            f"left as they are. {CHECK_COLUMNS}"
+        )
+    if no_better_than_chance(labels, logits):
+        return f"The logits are no better than chance: {CHECK_ORDER}."
+    return ""
 
 
 def _check_scores(values: Any) -> None:
