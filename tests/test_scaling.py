@@ -129,7 +129,7 @@ def test_data_without_an_optimum_are_recognised_at_every_scale(scale: float) -> 
             assert fit.value == pytest.approx(best, abs=near)
 
 
-@pytest.mark.parametrize("scale", [1e-6, 0.02, 1.0, 30.0, 1e6])
+@pytest.mark.parametrize("scale", [1e-250, 1e-6, 0.02, 1.0, 30.0, 1e6, 1e250])
 @pytest.mark.parametrize("criterion", ["nll", "ece"])
 def test_the_estimator_scales_with_the_logits_and_says_nothing(
     criterion: str, scale: float

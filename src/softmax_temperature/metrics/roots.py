@@ -106,7 +106,7 @@ class _Search:
             self.at_opposite = self.at_previous
 
     def move(self, smallest: float) -> None:
-        """Move `current` by interpolation, or to the middle if that is shorter."""
+        """Move `current` by interpolation, or to the middle if that is safer."""
         trial = math.inf
         if abs(self.step_before) > smallest and (
             abs(self.at_current) < abs(self.at_previous)
@@ -137,7 +137,9 @@ class _Search:
         first = (past - here) / (self.previous - self.current)
         second = (across - here) / (self.opposite - self.current)
         numerator = -here * (across * second - past * first)
-        return numerator / (second * first * (across - past))
+        # The product of tiny numbers may be 0; the search then takes the middle.
+        denominator = second * first * (across - past)
+        return numerator / denominator if denominator else math.inf
 
 
 def _differ_in_sign(value: float, other: float) -> bool:

@@ -950,7 +950,7 @@ def _refuse_void_labels(
     """Refuse labels outside [0, classes) whose likely cause is known, with a remedy.
 
     The causes are a label that marks rows without a class, -1 for the first of two
-    classes, and numbers that did not fit their dtype.
+    classes, 255 for the second, and numbers that did not fit their dtype.
 
     Args:
         labels: Shape (n,), int64.
@@ -966,6 +966,11 @@ def _refuse_void_labels(
         raise ArgumentError(
             f"{name} must be in [0, 2), got -1 and 1",
             "Replace -1 by 0: (labels + 1) // 2.",
+        )
+    if classes == 2 and labels.unique().tolist() == [0, 255]:
+        raise ArgumentError(
+            f"{name} must be in [0, 2), got 0 and 255, as the pixels of a mask",
+            "Replace 255 by 1: labels // 255.",
         )
     if outside == [classes] and bool((labels == 0).any()):
         raise ArgumentError(
