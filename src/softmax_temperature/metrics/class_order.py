@@ -30,11 +30,9 @@ CLEAR_DIRECTION = 2
 # A class is suspicious if at most this share of its rows is predicted right.
 LOW_RECALL = 0.25
 # An order that was found in the predictions must be right so many times as often as the
-# labels as they are.
+# labels as they are; and if it is right for less than half of the rows, so many times as
+# often as chance.
 FOUND_RATIO = 4
-# If such an order is right for less than half of the rows, it must be right for so many
-# times as many as the labels as they are, and as chance.
-TIMES_CHANCE = 10
 # An accuracy of at least so many rows is no better than chance up to this many standard
 # deviations above chance.
 NEAR_CHANCE = 1
@@ -242,6 +240,7 @@ def _found_order(
     suspicious = (rows >= 2 * ENOUGH_ROWS) & (hits <= LOW_RECALL * rows)
     if int(suspicious.sum()) < 2:
         return None
+    chance = _chance(labels, predicted, classes)
     chosen = suspicious[labels]
     labels = labels[chosen]
     predicted = predicted[chosen]
@@ -260,12 +259,12 @@ def _found_order(
     share = agreed.sum().item() / suspicious.sum().item()
     columns = torch.where(agreed, from_first, -1)
     half = SHIFTED_ACCURACY * len(labels)
-    chance = _chance(labels, predicted, classes)
+    if votes.moved.sum() >= half:
+        chance = 0.0
     if not (
         share > SHIFTED_CLASSES
         and _is_clear(votes, columns)
-        and _beats_chance(votes, 0.0, FOUND_RATIO)
-        and (votes.moved.sum() >= half or _beats_chance(votes, chance, TIMES_CHANCE))
+        and _beats_chance(votes, chance, FOUND_RATIO)
     ):
         return None
     places = torch.arange(classes, device=labels.device)
