@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
-from softmax_temperature import TemperatureScaler, calibrate, metrics
+from softmax_temperature import Cooling, TemperatureScaler, calibrate, metrics
 from softmax_temperature.metrics.class_order import (
     check_class_order,
     no_better_than_chance,
@@ -134,6 +134,7 @@ def test_functions_of_arrays_refuse_the_order(
     [
         fit_temperature,
         lambda logits, labels: temperature_interval(logits, labels, 1.5),
+        lambda logits, labels: Cooling(nn.Linear(2, 12)).cool(logits, labels),
         metrics.top_accuracy,
         metrics.negative_log_likelihood,
         metrics.calibration_report,

@@ -33,9 +33,9 @@ from softmax_temperature.metrics.checks import (
     check_at_least_zero,
     check_labels,
     check_logits,
-    check_not_shifted,
     check_positive,
 )
+from softmax_temperature.metrics.class_order import check_class_order
 from softmax_temperature.metrics.probability_check import (
     NO_SIGMOID,
     NO_SOFTMAX,
@@ -203,7 +203,7 @@ class Cooling:
         rows, classes = as_rows(logits, labels)
         check_logits(rows, masked=True)
         check_labels(classes, rows, masked=True)
-        check_not_shifted(classes, rows)
+        check_class_order(classes, rows)
         # Check the logits in front of the buffer, where a softmax layer returns rows
         # that sum to one.
         self._check_not_probs(rows * present if present != 1 else rows)

@@ -29,9 +29,8 @@ from softmax_temperature.metrics.checks import (
 CLEAR_DIRECTION = 2
 # A class is suspicious if at most this share of its rows is predicted right.
 LOW_RECALL = 0.25
-# An order that was found in the predictions must be right so many times as often as the
-# labels as they are; and if it is right for less than half of the rows, so many times as
-# often as chance.
+# An order that was found in the predictions must be right so many times as often as
+# the given one, and as chance unless it is right for at least half of the rows.
 FOUND_RATIO = 4
 # An accuracy of at least so many rows is no better than chance up to this many standard
 # deviations above chance.
@@ -63,13 +62,11 @@ class Votes(NamedTuple):
         rows: Number of rows of each label, shape (classes,), float64.
         given: Number of rows that are right in the given order.
         moved: Number of rows that are right in the other order.
-        most: Number of rows that have the label's most frequent prediction.
     """
 
     rows: Tensor
     given: Tensor
     moved: Tensor
-    most: Tensor
 
 
 def check_class_order(
@@ -105,7 +102,7 @@ def check_class_order(
             if (
                 _is_clear(votes, order.columns)
                 and _beats_chance(votes, chance, SHIFTED_RATIO)
-                and _is_spread(votes)
+                and _is_spread(votes, numbers, predicted)
             ):
                 raise _wrong_order(votes, order, name)
     if any_order and (found := _found_order(numbers, predicted, right, classes)):
@@ -166,14 +163,10 @@ def _votes(labels: Tensor, predicted: Tensor, columns: Tensor) -> Votes:
     def counts(chosen: Tensor) -> Tensor:
         return torch.bincount(labels[chosen], minlength=classes).double()
 
-    # Count the pairs that occur, because a matrix of all pairs may be too large.
-    pairs, of_pair = (labels * classes + predicted).unique(return_counts=True)
-    most = of_pair.new_zeros(classes)
     return Votes(
         rows=torch.bincount(labels, minlength=classes).double(),
         given=counts(predicted == labels),
         moved=counts(predicted == columns[labels]),
-        most=most.scatter_reduce(0, pairs // classes, of_pair, "amax").double(),
     )
 
 
@@ -189,7 +182,7 @@ def _is_clear(votes: Votes, columns: Tensor) -> bool:
     )
 
 
-def _is_spread(votes: Votes) -> bool:
+def _is_spread(votes: Votes, labels: Tensor, predicted: Tensor) -> bool:
     """Whether the other order gives the most frequent prediction of almost all labels.
 
     Labels of fewer than `ENOUGH_ROWS` rows do not count. If all are so rare, the other
@@ -198,8 +191,19 @@ def _is_spread(votes: Votes) -> bool:
     judged = votes.rows >= ENOUGH_ROWS
     if not bool(judged.any()):
         return bool(votes.moved.sum() >= LOW_RECALL * votes.rows.sum())
-    wins = judged & (votes.moved == votes.most)
-    return (wins.sum() / judged.sum()).item() > SHIFTED_CLASSES
+    classes = len(votes.rows)
+    # Count the pairs that occur, because a matrix of all pairs may be too large.
+    pairs, counts = (labels * classes + predicted).unique(return_counts=True)
+    zeros = counts.new_zeros(classes)
+    most = zeros.scatter_reduce(0, pairs // classes, counts, "amax")
+    wins = judged & (votes.moved == most)
+    return _is_almost_all(wins, judged)
+
+
+def _is_almost_all(chosen: Tensor, classes: Tensor) -> bool:
+    """Whether more than `SHIFTED_CLASSES` of the masked classes are chosen."""
+    # Whole numbers, because float32 would round a share of exactly four fifths up.
+    return int(chosen.sum()) > SHIFTED_CLASSES * int(classes.sum())
 
 
 def _difference(votes: Votes, of_labels: Tensor) -> float:
@@ -242,39 +246,45 @@ def _found_order(
         return None
     chance = _chance(labels, predicted, classes)
     chosen = suspicious[labels]
-    labels = labels[chosen]
-    predicted = predicted[chosen]
-    generator = torch.Generator().manual_seed(0)
-    first = torch.rand(len(labels), generator=generator).to(labels.device) < 0.5
-    from_first = _favourites(labels[first], predicted[first], classes)
-    from_second = _favourites(labels[~first], predicted[~first], classes)
-    parts = [
-        _votes(labels[~first], predicted[~first], from_first),
-        _votes(labels[first], predicted[first], from_second),
-    ]
-    votes = Votes(*(sum(each) for each in zip(*parts, strict=True)))
-    agreed = (from_first == from_second) & (from_first >= 0) & suspicious
-    agreed &= suspicious[from_first.clamp(min=0)]
-    agreed &= votes.moved >= FOUND_RATIO * votes.given
-    share = agreed.sum().item() / suspicious.sum().item()
-    columns = torch.where(agreed, from_first, -1)
-    half = SHIFTED_ACCURACY * len(labels)
-    if votes.moved.sum() >= half:
+    columns, votes = _agreed(labels[chosen], predicted[chosen], classes)
+    known = suspicious & suspicious[columns.clamp(min=0)] & (columns >= 0)
+    known &= votes.moved >= FOUND_RATIO * votes.given
+    columns = torch.where(known, columns, -1)
+    if votes.moved.sum() >= SHIFTED_ACCURACY * votes.rows.sum():
         chance = 0.0
     if not (
-        share > SHIFTED_CLASSES
+        _is_almost_all(known, suspicious)
         and _is_clear(votes, columns)
         and _beats_chance(votes, chance, FOUND_RATIO)
     ):
         return None
     places = torch.arange(classes, device=labels.device)
-    whole = torch.where(agreed, columns, places)
+    whole = torch.where(known, columns, places)
     remedy = "Reorder the columns: logits[:, order], where order[c] is the column of "
     if classes <= MOST_SHOWN and len(whole.unique()) == classes:
         remedy = f"Reorder the columns: logits[:, order], with order = {whole.tolist()}"
     else:
         remedy += "class c"
     return Order(whole, "the columns are reordered", f"{remedy}.")
+
+
+def _agreed(labels: Tensor, predicted: Tensor, classes: int) -> tuple[Tensor, Votes]:
+    """The columns on which two random halves agree, and how each half judges the other.
+
+    The columns have shape (classes,), and are -1 for labels on which the halves differ.
+    """
+    generator = torch.Generator().manual_seed(0)
+    first = torch.rand(len(labels), generator=generator).to(labels.device) < 0.5
+    columns = _favourites(labels[first], predicted[first], classes)
+    others = _favourites(labels[~first], predicted[~first], classes)
+    by_first = _votes(labels[~first], predicted[~first], columns)
+    by_second = _votes(labels[first], predicted[first], others)
+    votes = Votes(
+        rows=by_first.rows + by_second.rows,
+        given=by_first.given + by_second.given,
+        moved=by_first.moved + by_second.moved,
+    )
+    return torch.where(columns == others, columns, -1), votes
 
 
 def _favourites(labels: Tensor, predicted: Tensor, classes: int) -> Tensor:
