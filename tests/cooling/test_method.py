@@ -9,6 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
+from torch.optim.swa_utils import AveragedModel
 
 from softmax_temperature import cooling
 from softmax_temperature.scaling import fit_temperature
@@ -312,3 +313,27 @@ def test_small_logits_after_the_first_call_are_not_sigmoids() -> None:
     held.cool(logits - 0.5, labels)
     expected = fit_temperature(logits - 0.5, labels).temperature
     assert held.cool(logits, labels) == pytest.approx(expected, rel=1e-6)
+
+
+def test_an_average_of_the_weights_is_cooled_if_cooling_was_there_first() -> None:
+    def trained(*, cooling_first: bool, use_buffers: bool) -> tuple[Tensor, Tensor]:
+        torch.manual_seed(0)
+        network = nn.Linear(4, 3)
+        images = torch.randn(200, 4)
+        if cooling_first:
+            cooler = cooling.Cooling(network)
+        average = AveragedModel(network, use_buffers=use_buffers)
+        if not cooling_first:
+            cooler = cooling.Cooling(network)
+        probs = torch.softmax(4 * network(images), dim=1)
+        cooler.cool(network(images), torch.multinomial(probs, 1).squeeze(1))
+        average.update_parameters(network)
+        return network(images), average(images)
+
+    for use_buffers in (False, True):
+        cooled, averaged = trained(cooling_first=True, use_buffers=use_buffers)
+        torch.testing.assert_close(averaged, cooled)
+    cooled, averaged = trained(cooling_first=False, use_buffers=True)
+    assert not torch.allclose(averaged, cooled)
+    with pytest.raises(ValueError, match="longer"):
+        trained(cooling_first=False, use_buffers=False)

@@ -518,6 +518,15 @@ def test_classes_in_the_last_of_equal_axes_are_recognised(
     call(logits.movedim(-1, 1), labels)
 
 
+def test_masks_of_0_and_255_are_told_to_be_divided() -> None:
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(20, 1, 6, 5, generator=generator)
+    masks = 255 * (torch.rand(20, 6, 5, generator=generator) < 0.5)
+    with pytest.raises(ValueError, match=r"Replace 255 by 1: labels // 255"):
+        calibrate(logits, masks)
+    calibrate(logits, masks // 255, bootstrap=0)
+
+
 def test_a_mask_of_one_image_is_told_to_become_rows() -> None:
     logits = torch.randn(40, 30, generator=torch.Generator().manual_seed(0))
     with pytest.raises(ValueError, match=r"logits.reshape\(-1, 1\) and labels"):
