@@ -8,6 +8,7 @@ from statistics import NormalDist
 from typing import Any
 
 import torch
+from scipy.optimize import brentq
 from torch import Tensor
 
 from softmax_temperature.metrics.calibration import CHUNK, binned_sums, equal_width_bins
@@ -22,7 +23,6 @@ from softmax_temperature.metrics.checks import (
 from softmax_temperature.metrics.class_order import check_class_order
 from softmax_temperature.metrics.label_column import check_no_label_column
 from softmax_temperature.metrics.probability_check import check_not_probs
-from softmax_temperature.metrics.roots import brent_root
 
 # Bracket in which both criteria search for a root, for logits of ordinary scale. For
 # much larger or smaller logits the search multiplies both ends by a power of
@@ -268,15 +268,19 @@ def _fit_likelihood(margins: Tensor, labels: Tensor) -> TemperatureFit:
 def _root(function: Callable[..., float], step: int, *arguments: Any) -> float:
     """The temperature at which `function` of its logarithm falls through zero.
 
-    The search starts in the bracket number `step`; the function also gets `arguments`.
+    The search starts in the bracket number `step`. The `arguments` of the function are
+    not in a closure: brentq leaves a reference cycle that would keep a closure's
+    variables in memory.
     """
     while function(math.log(_bracket(step)[1]), *arguments) >= 0:
         step += 1
     while function(math.log(_bracket(step)[0]), *arguments) <= 0:
         step -= 1
     low, high = _bracket(step)
-    ends = (math.log(low), math.log(high))
-    return math.exp(brent_root(function, *ends, *arguments, tolerance=LOG_TOLERANCE))
+    root: float = brentq(
+        function, math.log(low), math.log(high), args=arguments, xtol=LOG_TOLERANCE
+    )
+    return math.exp(root)
 
 
 def _slope(log_temperature: float, margins: Tensor, label_margin: float) -> float:

@@ -19,6 +19,7 @@ from statistics import NormalDist
 from typing import NamedTuple
 
 import torch
+from scipy.optimize import brentq
 from torch import Tensor
 
 from softmax_temperature.metrics.calibration import (
@@ -27,7 +28,6 @@ from softmax_temperature.metrics.calibration import (
     class_gaps,
     row_pieces,
 )
-from softmax_temperature.metrics.roots import brent_root
 
 # Normal quantile for one end of a 90 % interval, beyond which 5 % of values lie.
 ONE_SIDED = NormalDist().inv_cdf(0.95)
@@ -257,7 +257,7 @@ def _least_bias(value: float, deviations: Tensor) -> float:
         highest = (value + ONE_SIDED * spread) / total
         multiple = highest
         if excess(highest) > 0:
-            multiple = brent_root(excess, 0.0, highest)
+            multiple = brentq(excess, 0.0, highest)
     return min(value, total * (_mean_absolute(multiple) - multiple))
 
 
