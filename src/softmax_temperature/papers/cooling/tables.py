@@ -30,6 +30,7 @@ from softmax_temperature.papers.shared.printed import published
 from softmax_temperature.papers.shared.runs import Runs
 from softmax_temperature.papers.shared.tables import (
     DIFFERENCE,
+    METRIC,
     OURS,
     PRINTED,
     SEEDS,
@@ -145,6 +146,7 @@ _BESIDE_PRINTED: Any = {
     "all_of": (_NEVER,),
     "finish": _with_images,
     "lay_out": partial(layout.in_words, across="mode"),
+    "in_rows": partial(layout.in_words, across=METRIC),
 }
 """The arguments that all comparisons with printed numbers share."""
 _ACCURACY = {"test_accuracy": "accuracy"}

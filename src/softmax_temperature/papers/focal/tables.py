@@ -122,6 +122,16 @@ def by_loss(table: pd.DataFrame) -> pd.DataFrame:
     return texts[[*others[:start], *numbers, *others[start:]]]
 
 
+def by_metric(table: pd.DataFrame) -> pd.DataFrame:
+    """Lay out a comparison as texts, with losses in rows, grouped by family."""
+    texts = layout.wide(table, across=METRIC)
+    place = texts.columns.get_loc("method")
+    tasks = texts.assign(**{"": ""}).groupby(["", *texts.columns[:place]], sort=False)
+    losses = in_shown_order(list(dict.fromkeys(texts["method"])))
+    order = texts.assign(task=tasks.ngroup(), loss=texts["method"].map(losses.index))
+    return texts.loc[order.sort_values(["task", "loss"], kind="stable").index]
+
+
 @dataclass(frozen=True, kw_only=True)
 class LossTable(Table):
     """A table of means over seeds by loss, with the printed values.
@@ -154,6 +164,7 @@ class LossTable(Table):
     fewest_classes: int = 2
     is_evaluated: bool = True
     lay_out: Callable[[pd.DataFrame], pd.DataFrame] = by_loss
+    in_rows: Callable[[pd.DataFrame], pd.DataFrame] | None = by_metric
 
     def make(self, runs: Runs) -> pd.DataFrame:
         """Make the table from the runs of a study."""
@@ -565,7 +576,9 @@ TABLES: tuple[Table, ...] = (
         numbers=_on_shifted_sets,
         with_others=True,
     ),
-    Made(name="table_k1", by=translation_scores, lay_out=by_loss),
+    Made(
+        name="table_k1", by=translation_scores, lay_out=by_loss, in_rows=by_metric
+    ),
     Made(name="not_in_a_table", by=not_in_a_table),
     Made(name="ablation", by=ablation.table, lay_out=ablation.lay_out),
 )

@@ -27,6 +27,10 @@ from softmax_temperature.papers.shared.tables import (
 )
 
 MISSING = "–"
+PAGE = 120
+"""The width of a page in characters."""
+_GAP = 3
+"""The space between two columns, in characters."""
 _REMARKS = ("embeddings", "differs")
 """Columns that say how our run differs from the paper's.
 
@@ -208,6 +212,16 @@ def _count(row: dict[Any, Any]) -> str:
 
 def _text(value: Any) -> str:
     return "" if pd.isna(value) else str(value)
+
+
+def narrowest(texts: pd.DataFrame) -> int:
+    """The width of a table for readers, in characters, with lines broken at spaces.
+
+    A number is not broken before or after its "±".
+    """
+    columns = (" ".join([name, *map(str, texts[name])]) for name in texts)
+    pieces = (column.replace(" ± ", "_±_").split() for column in columns)
+    return sum(_GAP + max(map(len, column)) for column in pieces)
 
 
 def in_words(table: pd.DataFrame, across: str | None) -> pd.DataFrame:

@@ -33,7 +33,12 @@ from softmax_temperature.papers.shared.display import (
 )
 from softmax_temperature.papers.shared.figures import WIDTH, described, encoded, save
 from softmax_temperature.papers.shared.files import rounded
-from softmax_temperature.papers.shared.layout import MISSING, with_words
+from softmax_temperature.papers.shared.layout import (
+    MISSING,
+    PAGE,
+    narrowest,
+    with_words,
+)
 from softmax_temperature.papers.shared.records import claims_of, read_study
 from softmax_temperature.papers.shared.results import (
     CLAIMS,
@@ -160,8 +165,22 @@ class Opened:
         return pd.read_csv(StringIO(made.to_csv(index=False)))
 
     def table(self, name: str) -> pd.DataFrame:
-        """A table for readers; the rows of the second study, if any, come last."""
-        lay_out = self._tables[name].lay_out
+        """A table for readers; the rows of the second study, if any, come last.
+
+        A table that does not fit a page has its methods in rows if it is narrower so.
+        """
+        table = self._tables[name]
+        texts = self._laid_out(name, table.lay_out)
+        width = _width(texts)
+        if table.in_rows is None or width <= PAGE:
+            return texts
+        in_rows = self._laid_out(name, table.in_rows)
+        return in_rows if _width(in_rows) < width else texts
+
+    def _laid_out(
+        self, name: str, lay_out: Callable[[pd.DataFrame], pd.DataFrame]
+    ) -> pd.DataFrame:
+        """The rows of the table `name`, laid out; a second study's come last."""
         own = self._written(name)
         if len(own):
             own = lay_out(own)
@@ -431,10 +450,7 @@ def shown(
             enough to show one significant digit, and percentages have one.
         numbers: The columns to link; None for all numeric columns.
     """
-    if "status" in table:
-        status = table["status"].astype(str)
-        is_absent = status.str.startswith(NOT_RUN) & (status != DATA_MISSING)
-        table = table[~is_absent]
+    table = _present(table)
     if table.empty:
         return None
     words = with_words(with_names(table.drop(columns=CELLS, errors="ignore")))
@@ -498,10 +514,28 @@ def _without_common(texts: pd.DataFrame) -> tuple[str, pd.DataFrame]:
     return caption, texts.drop(columns=[*shared])
 
 
+def _present(table: pd.DataFrame) -> pd.DataFrame:
+    """The rows with our values, or without them because their data are missing."""
+    if "status" not in table:
+        return table
+    status = table["status"].astype(str)
+    is_absent = status.str.startswith(NOT_RUN) & (status != DATA_MISSING)
+    return table[~is_absent]
+
+
+def _width(texts: pd.DataFrame) -> int:
+    """The width in characters of a table of texts, as `shown` shows it."""
+    return narrowest(_without_empty(_without_common(_present(texts))[1]))
+
+
+def _without_empty(texts: pd.DataFrame) -> pd.DataFrame:
+    """A table without its empty columns."""
+    return texts.loc[:, ~texts.isin(["", MISSING]).all()]
+
+
 def _html(texts: pd.DataFrame, name: str) -> str:
     """Convert a table to HTML, without its empty columns."""
-    is_empty = texts.isin(["", MISSING]).all()
-    styler = Styler(texts.loc[:, ~is_empty], cell_ids=False)
+    styler = Styler(_without_empty(texts), cell_ids=False)
     styler = styler.format_index(escape="html", axis=1).hide(axis="index")
     styler = styler.set_uuid(name).set_table_styles(
         [{"selector": "th, td", "props": "text-align: left"}]
@@ -517,7 +551,8 @@ def _text(value: Any, cells: Any, digits: int | None, is_percent: bool) -> str:
     if pd.isna(value):
         return MISSING
     if digits is None:
-        text = escape(str(value))
+        # A line must not break within a number.
+        text = escape(str(value)).replace(" ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}")
     elif is_percent:
         text = f"{100 * value:.1f}"
     else:

@@ -46,10 +46,14 @@ class Table(ABC):
     Attributes:
         name: The name of the table's file.
         lay_out: Function that turns the file's content into the table for readers.
+        in_rows: Function that lays out the table with its methods in rows, for studies
+            with so many methods that the other layout does not fit a page; None if the
+            table has only one layout.
     """
 
     name: str
     lay_out: Callable[[pd.DataFrame], pd.DataFrame] = lambda table: table
+    in_rows: Callable[[pd.DataFrame], pd.DataFrame] | None = None
 
     @abstractmethod
     def make(self, runs: Any) -> pd.DataFrame:
