@@ -27,12 +27,17 @@ CARDS = ("scorecard.md",)
 # The column that lists the result of each study, one per line.
 STUDIES = "studies"
 SIDE = re.compile(
-    r"^(holds|contradicted|inconclusive|not tested) \((.*?)\): ", re.DOTALL
+    r"^(holds|contradicted|inconclusive|not tested) \((.*?)\): "
+    r"(?:its primary study, \S+, (?=has not been run))?",
+    re.DOTALL,
 )
+PRIMARY = ", primary"
 # Characters that fit on a phone; the space between two columns counts as three.
 PHONE = 48
 # A cell with more characters is running text, which needs a wide column.
 LONG = 80
+# Columns that a card's title may have.
+NAMES = 4
 LINK = re.compile(r"(?<=\]\()[^)#\s]+")
 NOTEBOOK = "notebook.ipynb"
 NOTEBOOK_PAGE = "notebook.md"
@@ -85,8 +90,10 @@ def _added(path: str, config: MkDocsConfig) -> File:
     title = f"{paper}: notebook of {study}"
     of_paper = relpath(f"{slug}.md", Path(place).parent)
     # The search leaves the page out: it would find every number of the page's tables.
+    # The page is in no menu, so the tables may have the room of the menu.
     text = f"""---
 title: {json.dumps(title)}
+hide: [navigation]
 search:
   exclude: true
 ---
@@ -107,8 +114,7 @@ def _notebook(page: str) -> str:
     drawn = content(_read(page.replace(NOTEBOOK_PAGE, NOTEBOOK)))
     drawn = TO_DOCS.sub(r"\1\2.html", TO_RECORD.sub(r"\1", drawn))
     drawn = DISPLAYED.sub(r'<span class="formula">\g<0></span>', drawn)
-    for tables in (_transposed, _stacked):
-        drawn = re.sub(r"<table\b.*?</table>", tables, drawn, flags=re.DOTALL)
+    drawn = re.sub(r"<table\b.*?</table>", _stacked, drawn, flags=re.DOTALL)
     return f'<div class="notebook">{drawn}</div>'
 
 
@@ -175,36 +181,11 @@ def _as_cards(table: re.Match[str]) -> str:
     return f'<table class="cards"><tbody>{"".join(cards)}</tbody></table>'
 
 
-def _transposed(table: re.Match[str]) -> str:
-    """Give a table of metrics by method one row per method.
-
-    A table is turned only if it has more methods than metrics, because so many columns
-    would not fit the page, and only if it has a single column of names.
-    """
-    names, rows = _cells(table[0])
-    is_turnable = _plain(names[0]) == "metric" if names else False
-    if not is_turnable or len(rows) + 1 >= len(names):
-        return table[0]
-    heads = ["<th>method</th>", *(f"<th>{_inner(row[0])}</th>" for row in rows)]
-    turned = [
-        [f"<td>{_inner(name)}</td>", *(row[place] for row in rows)]
-        for place, name in enumerate(names[1:], start=1)
-    ]
-    body = "".join(f"<tr>{''.join(row)}</tr>" for row in turned)
-    head = f"<thead><tr>{''.join(heads)}</tr></thead>"
-    return f"<table>{head}<tbody>{body}</tbody></table>"
-
-
 def _cells(table: str) -> tuple[list[str], list[list[str]]]:
     """Return the heads of a table and the cells of its rows, all with their tags."""
     names = re.findall(r"<th\b.*?</th>", table, re.DOTALL)
     rows = re.findall(r"<tr>(?:(?!</?tr>).)*?<td\b.*?</tr>", table, re.DOTALL)
     return names, [re.findall(r"<td\b.*?</td>", row, re.DOTALL) for row in rows]
-
-
-def _inner(cell: str) -> str:
-    """Return the content of a cell, without the cell's own tag."""
-    return cell.partition(">")[2].rpartition("<")[0]
 
 
 def _stacked(table: re.Match[str]) -> str:
@@ -213,11 +194,15 @@ def _stacked(table: re.Match[str]) -> str:
     names = [_plain(name) for name in heads]
     if any(len(row) != len(names) for row in cells):
         return table[0]
-    if not _is_wide(names, [[_plain(cell) for cell in row] for row in cells]):
+    texts = [[_plain(cell) for cell in row] for row in cells]
+    if not _is_wide(names, texts):
         return table[0]
+    in_title = _in_title(texts)
     stacked = []
     for row in cells:
         named = [_named(name, cell) for name, cell in zip(names, row, strict=True)]
+        for place in range(in_title):
+            named[place] = named[place].replace(" data-column=", " data-title=", 1)
         stacked.append(f"<tr>{''.join(named)}</tr>")
     head = re.search(r"<thead>.*?</thead>", table[0], re.DOTALL)
     assert head is not None, "Markdown writes no table without a head"
@@ -225,11 +210,26 @@ def _stacked(table: re.Match[str]) -> str:
     return f'<table data-stacked="">{head[0]}{body}</table>'
 
 
+def _in_title(rows: Sequence[Sequence[str]]) -> int:
+    """The number of first columns that together tell the rows apart, as a card's title.
+
+    It is 1 if these would be more than `NAMES` columns, or if their cells are long.
+    """
+    for count in range(1, NAMES + 1):
+        titles = [", ".join(row[:count]) for row in rows]
+        if max(map(len, titles), default=0) > LONG:
+            return 1
+        if len(set(titles)) == len(titles):
+            return count
+    return 1
+
+
 def _named(name: str, cell: str) -> str:
-    """Add the name of its column to a cell, as an attribute."""
+    """Add the name of its column to a cell, as an attribute, and mark an empty cell."""
     start, _, content = cell.removesuffix("</td>").partition(">")
     label = html.escape(name)
-    return f'{start} data-column="{label}"><span>{content}</span></td>'
+    empty = ' data-empty=""' if _plain(content) in {"", "–"} else ""
+    return f'{start} data-column="{label}"{empty}><span>{content}</span></td>'
 
 
 def _plain(cell: str) -> str:
@@ -263,9 +263,13 @@ def _badge(words: str) -> str:
 
 
 def _side(text: str) -> str:
-    """Return a study's result as HTML: the verdict as a badge, the name, the number."""
+    """Return a study's result as HTML: the verdict as a badge, the name, the number.
+
+    The verdict of the primary study is that of the card, which says it already.
+    """
 
     def with_badge(match: re.Match[str]) -> str:
-        return f"{_badge(match[1])} <i>{match[2]}</i><br>"
+        badge = "" if match[2].endswith(PRIMARY) else f"{_badge(match[1])} "
+        return f"{badge}<i>{match[2]}</i><br>"
 
     return f'<span class="side">{SIDE.sub(with_badge, text)}</span>'

@@ -450,7 +450,14 @@ def test_claims_are_cards_with_their_verdicts_as_badges(site_folder: Path) -> No
     # The results of secondary studies have badges, too.
     beside = re.findall(r'<span class="side">(.*?)</span>', page, re.DOTALL)
     assert beside
-    assert [text for text in beside if '<b class="verdict ' not in text] == []
+    primary = [text for text in beside if ", primary</i>" in text]
+    others = [text for text in beside if ", primary</i>" not in text]
+    assert primary
+    assert others
+    assert [text for text in others if '<b class="verdict ' not in text] == []
+    # The card says the verdict of the primary study once.
+    assert [text for text in primary if "verdict" in text] == []
+    assert "its primary study" not in page
 
 
 def test_no_list_runs_on_within_a_paragraph(site_folder: Path) -> None:

@@ -20,6 +20,7 @@ PAGES = (
     "cooling.html",
     "scorecard.html",
     "protocol.html",
+    "protocol_history.html",
     "questions.html",
     "glossary.html",
     "comparison.html",

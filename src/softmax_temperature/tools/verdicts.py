@@ -317,7 +317,7 @@ def register(root: Path = Path()) -> list[str]:
 
     Returns:
         One line for every added row, with the claim and its digest. The line says so if
-        docs/protocol.md must name them.
+        docs/protocol_history.md must name them.
     """
     known = registry.registered(root)
     added = registry.changed(known, state(root))
@@ -326,7 +326,9 @@ def register(root: Path = Path()) -> list[str]:
     needing = registry.needing_history(together)
     lines = []
     for place, row in added.set_index(known.index.size + added.index).iterrows():
-        needs = "; needs a line in docs/protocol.md" if place in needing.index else ""
+        needs = ""
+        if place in needing.index:
+            needs = "; needs a line in docs/protocol_history.md"
         name = f"{row['study']}/{row['paper']}, {row['claim']}"
         lines.append(f"{name}: {row['digest']} {row['result']}{needs}")
     return lines

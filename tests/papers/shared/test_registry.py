@@ -141,7 +141,7 @@ def test_a_removed_claim_is_withdrawn_and_needs_a_line() -> None:
 def test_the_committed_claims_are_those_that_are_registered(project_root: Path) -> None:
     added = changed(registered(project_root), verdicts.state(project_root))
     assert added.empty, (
-        "run `softmax-temperature register`, then add to docs/protocol.md:\n"
+        "run `softmax-temperature register`, then add to docs/protocol_history.md:\n"
         f"{added.to_string()}"
     )
 
@@ -149,7 +149,8 @@ def test_the_committed_claims_are_those_that_are_registered(project_root: Path) 
 def test_every_change_of_a_registered_claim_is_in_the_history(
     project_root: Path,
 ) -> None:
-    lines = (project_root / "docs" / "protocol.md").read_text().splitlines()
+    history = project_root / "docs" / "protocol_history.md"
+    lines = history.read_text().splitlines()
     unsaid = [
         (change["claim"], change["digest"])
         for change in needing_history(registered(project_root)).to_dict("records")

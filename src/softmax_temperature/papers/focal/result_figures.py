@@ -73,6 +73,15 @@ _CROSS: dict[str, Any] = {
 }
 _POINT: dict[str, Any] = {"color": BLACK, "linestyle": "none"}
 _GUIDE: dict[str, Any] = {"color": "0.6", "linewidth": 0.8, "linestyle": ":"}
+# ROC curves lie so close to each other that their colours are hard to tell apart.
+_DASHES: Mapping[str, Any] = dict(
+    zip(
+        TABLE_1_LOSSES,
+        ("-", "--", ":", "-.", (0, (7, 1, 1, 1, 1, 1)), (0, (2.5, 1))),
+        strict=True,
+    )
+)
+"""The line style of each loss in a ROC curve, by label."""
 _TRANSLATION_TITLES = {
     "CE": "cross-entropy",
     "LS": "label smoothing",
@@ -456,6 +465,7 @@ def roc_curves(runs: Runs, experiment: str) -> Figure | None:
                 "false_positive_rate",
                 "true_positive_rate",
                 color=COLOURS[str(arm)],
+                linestyle=_DASHES[str(arm)],
                 label=arm,
             )
         _areas(axes, areas.groupby(chosen["arm"], sort=False))
@@ -471,6 +481,7 @@ def roc_curves(runs: Runs, experiment: str) -> Figure | None:
         grid[0].lines[1:],
         columns=len(TABLE_1_LOSSES),
         title=title(runs, experiment),
+        handlelength=2.6,
     )
 
 
@@ -485,7 +496,7 @@ def _areas(axes: Axes, areas: Any) -> None:
         texts,
         title="AUROC (%)",
         loc="lower right",
-        handlelength=0.7,
+        handlelength=2.6,
         labelspacing=0.15,
         borderpad=0.1,
         # Draw a frame, because curves may pass behind the legend.

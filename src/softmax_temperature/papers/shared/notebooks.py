@@ -74,6 +74,12 @@ NOT_PRIMARY = (
 )
 _COMMON = ("dataset", "network", "embeddings", "differs", "runs", "status")
 """The columns whose value is shown above a table if all its rows share the value."""
+_TASK = ("task", "dataset", "network")
+"""The columns that name the task of a row."""
+_OF_TASK = ("embeddings", "differs")
+"""The columns with remarks on a task, shown above a table with several rows a task."""
+_UNBROKEN = re.compile(r" (?=±|s\.e\.)|(?<=±) ")
+"""Matches the spaces within a number, at which no line may break."""
 SIGNS = {"holds": "✓", "contradicted": "✗", "inconclusive": "≈", NOT_TESTED: "○"}
 
 
@@ -494,9 +500,10 @@ def drawn(figure: Figure | None, results: Path, name: str) -> Image | None:
 
 
 def _without_common(texts: pd.DataFrame) -> tuple[str, pd.DataFrame]:
-    """Split a table into a paragraph with the values that all rows share, and the rest.
+    """Split a table into the values that rows share, as HTML, and the rest.
 
-    Only the columns in `_COMMON` are moved to the paragraph.
+    A column in `_COMMON` that is the same in all rows is moved to a paragraph. A column
+    in `_OF_TASK` is moved to a list if it is the same in all rows of each task.
     """
     if len(texts) < 2:
         return "", texts
@@ -511,7 +518,34 @@ def _without_common(texts: pd.DataFrame) -> tuple[str, pd.DataFrame]:
         if text != MISSING
     ]
     caption = f"<p>All rows: {'; '.join(said)}.</p>" if said else ""
-    return caption, texts.drop(columns=[*shared])
+    remarks, rest = _without_remarks(texts.drop(columns=[*shared]))
+    return caption + remarks, rest
+
+
+def _without_remarks(texts: pd.DataFrame) -> tuple[str, pd.DataFrame]:
+    """Split a table into a list of the remarks on each task, as HTML, and the rest.
+
+    Remarks stay in the table if there is one task, or one row for each task.
+    """
+    names = [name for name in _TASK if name in texts]
+    columns = [name for name in _OF_TASK if name in texts]
+    tasks = texts[[*names, *columns]].drop_duplicates()
+    has_rows = texts[names].duplicated().any()
+    is_same = not tasks[names].duplicated().any()
+    if not (columns and has_rows and is_same and len(tasks) > 1):
+        return "", texts
+    lines = []
+    for task in tasks.to_dict("records"):
+        said = [
+            f"{column_label(column)}: {task[column]}"
+            for column in columns
+            if task[column] not in {"", MISSING}
+        ]
+        if said:
+            name = ", ".join(task[name] for name in names)
+            lines.append(f"<li>{name}; {'; '.join(said)}.</li>")
+    listed = f"<ul>{''.join(lines)}</ul>" if lines else ""
+    return listed, texts.drop(columns=columns)
 
 
 def _present(table: pd.DataFrame) -> pd.DataFrame:
@@ -551,8 +585,7 @@ def _text(value: Any, cells: Any, digits: int | None, is_percent: bool) -> str:
     if pd.isna(value):
         return MISSING
     if digits is None:
-        # A line must not break within a number.
-        text = escape(str(value)).replace(" ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}")
+        text = _UNBROKEN.sub("\N{NO-BREAK SPACE}", escape(str(value)))
     elif is_percent:
         text = f"{100 * value:.1f}"
     else:

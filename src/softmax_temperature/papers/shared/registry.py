@@ -4,9 +4,9 @@
 later change: rows are added, never edited. A row holds the digest of the design
 (statement, criterion, contrast, study, looks and n) and the result that the design gave
 when the row was added. A change in an estimator's code does not change the digest, but
-it can change the result. Every row needs a line in the history of docs/protocol.md that
-names the claim and the digest, with two exceptions: the first row of a claim and study,
-and the row that adds the first result of a registered design.
+it can change the result. Every row needs a line in docs/protocol_history.md that names
+the claim and the digest, with two exceptions: the first row of a claim and study, and
+the row that adds the first result of a registered design.
 """
 
 from __future__ import annotations
@@ -215,7 +215,7 @@ def changed(register: pd.DataFrame, now: pd.DataFrame) -> pd.DataFrame:
 
 
 def needing_history(register: pd.DataFrame) -> pd.DataFrame:
-    """The rows that need a line in the history of docs/protocol.md.
+    """The rows that need a line in docs/protocol_history.md.
 
     All rows need one, with two exceptions: the first row of a claim and study, and the
     row that adds the first result of a registered design.
