@@ -305,9 +305,17 @@ def test_the_readme_counts_what_secondary_studies_contradict() -> None:
 
 
 def test_the_effects_of_the_readme_are_those_of_the_claims() -> None:
-    """A row has its claim's value in the study of `effects`, and the printed value."""
+    """A row has its claim's value in the study of `effects`, and the printed value.
+
+    A sentence below the table has the levels of the intervals.
+    """
     effects = {
-        "Focal loss": ("focal_cifar10", "focal", "flsd-53-calibrates"),
+        "Focal loss (": ("focal_cifar10", "focal", "flsd-53-calibrates"),
+        "Focal loss, scaled": (
+            "focal_cifar10",
+            "focal",
+            "flsd-53-calibrates-after-scaling",
+        ),
         "Cooling": ("cooling_full", "cooling", "last-layer-helps-without-schedule"),
         "Cosine classifiers": (
             "collection",
@@ -321,8 +329,10 @@ def test_the_effects_of_the_readme_are_those_of_the_claims() -> None:
         ),
     }
     table = TEXTS["README.md"].partition("| ours | printed |")[2].partition("\n\n")[0]
+    levels = {}
     for name, (study, paper, claim) in effects.items():
-        (row,) = [line for line in table.splitlines() if line.startswith(f"| {name}")]
+        start = f"| {name}".replace("(", "([arXiv")
+        (row,) = [line for line in table.splitlines() if line.startswith(start)]
         (known,) = [
             one
             for one in evidence(ROOT / "results")[paper]
@@ -332,6 +342,7 @@ def test_the_effects_of_the_readme_are_those_of_the_claims() -> None:
         assert ("secondary study" in row) == (study != known.primary["primary"])
         scale, digits = (1, 2) if paper == "classifier_temperature" else (100, 1)
         found = sides[study]
+        levels[paper] = f"{100 * found['level']:.3g} %"
         for estimate in [found, *(found["tasks"] if "VGG" in row else [])]:
             value, low, high = (
                 f"{scale * estimate[end]:.{digits}f}"
@@ -341,11 +352,18 @@ def test_the_effects_of_the_readme_are_those_of_the_claims() -> None:
             assert f"{value}{points} [{low}, {high}]" in row
         printed = row.rpartition("|")[0].rpartition("|")[2].strip()
         if found["published"] is None:
-            assert printed == "unknown"
+            assert printed == "?"
         else:
             assert float(printed) == pytest.approx(
                 scale * found["published"], abs=0.5 * 10**-digits
             )
+    assert levels["focal"] == levels["temperature_check"]
+    said = " ".join(TEXTS["README.md"].split())
+    assert (
+        f"level {levels['focal']} for focal loss and Temperature check, "
+        f"{levels['cooling']} for Cooling and "
+        f"{levels['classifier_temperature']} for cosine classifiers"
+    ) in said
 
 
 @pytest.mark.parametrize("page", TEXTS)
