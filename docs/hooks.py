@@ -17,6 +17,7 @@ from latex2mathml.converter import convert
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
+from mkdocs.structure.toc import AnchorLink, TableOfContents
 
 from softmax_temperature.papers.html import content
 
@@ -109,6 +110,12 @@ def _read(path: str) -> Any:
     return nbformat.read(ROOT / path, as_version=4)
 
 
+def _contents(drawn: str) -> TableOfContents:
+    """The headings of a notebook's HTML, for the list beside the page."""
+    headings = re.findall(r'<h2 id="([^"]+)">(.*?)</h2>', drawn)
+    return TableOfContents([AnchorLink(_plain(text), to, 2) for to, text in headings])
+
+
 def _notebook(page: str) -> str:
     """Render the notebook that `page` shows as HTML: its texts, tables and figures."""
     drawn = content(_read(page.replace(NOTEBOOK_PAGE, NOTEBOOK)))
@@ -133,7 +140,9 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
 def on_page_content(html_text: str, page: Page, **_: Any) -> str:
     """Draw $`...`$ as formulas, name the columns of cards, and show notebooks."""
     if page.file.src_uri.endswith(NOTEBOOK_PAGE):
-        return html_text + _notebook(page.file.src_uri)
+        drawn = _notebook(page.file.src_uri)
+        page.toc = _contents(drawn)
+        return html_text + drawn
     drawn = re.sub(r"\$<code>([^<]+)</code>\$", _inline, html_text)
     if page.file.src_uri in CARDS:
         drawn = re.sub(r"<table>.*?</table>", _as_cards, drawn, flags=re.DOTALL)

@@ -324,7 +324,9 @@ def cost_of_rules(runs: Runs) -> Figure:
     """
     rules = runs.tables["rules"]
     table = rules.assign(points=PERCENT * rules["accuracy_lost"])
-    order = table.groupby("rule")["points"].mean().sort_values().index
+    # Rules that lose the same are in the order of the table.
+    means = rules.groupby("rule", sort=False)["accuracy_lost"].mean()
+    order = means.sort_values(kind="stable").index
     figure, (axes,) = panels(1, row=0.32 * len(order) + 0.9)
     sns.boxplot(
         table,
