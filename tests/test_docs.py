@@ -446,6 +446,11 @@ def _check_notebooks(site_folder: Path, notebooks: set[str], title: str) -> None
         assert re.search(r'<a download="\w+\.ipynb" href="notebook\.ipynb">', text)
         assert page.with_suffix(".ipynb").is_file()
         assert text.count("<table") >= 3
+        # The list beside the page has the notebook's sections.
+        sections = re.findall(r'<h2 id="([^"]+)">', text)
+        assert len(sections) >= 3
+        contents = text.partition('aria-label="Table of contents"')[2]
+        assert re.findall(r'href="#([^"]+)" class="md-nav__link"', contents) == sections
         figures = list((ROOT / notebook).parent.glob("figures/*.svg"))
         assert text.count('<img src="data:image/png;base64,') == len(figures) > 0
         assert Page(page).external == []
@@ -457,6 +462,23 @@ def test_every_name_of_the_library_is_on_a_page_of_the_api(site_folder: Path) ->
     )
     names = {f"softmax_temperature.{name}" for name in softmax_temperature.__all__}
     assert names <= anchors
+
+
+def test_a_card_is_named_by_the_columns_that_tell_the_rows_apart(
+    site_folder: Path,
+) -> None:
+    page = site_folder / "focal.html"
+    tables = re.findall(
+        r"<table data-stacked.*?</table>", page.read_text(encoding="utf-8"), re.DOTALL
+    )
+    fitted = next(table for table in tables if 'data-title="T fitted by"' in table)
+    titles = re.findall(
+        r'data-title="data"><span>(.*?)</span></td>\s*'
+        r'<td data-title="T fitted by"><span>(.*?)</span>',
+        fitted,
+    )
+    assert ("CIFAR-10", "ECE") in titles
+    assert len(titles) == len(set(titles)) == fitted.count("<tr>") - 1
 
 
 def test_claims_are_cards_with_their_verdicts_as_badges(site_folder: Path) -> None:

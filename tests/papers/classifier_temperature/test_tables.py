@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from softmax_temperature.dataset_statistics import STATISTICS
+from softmax_temperature.papers.classifier_temperature import figures
 from softmax_temperature.papers.classifier_temperature.study import (
     is_trained,
     searches,
@@ -94,6 +95,22 @@ def test_rules_are_sorted_by_their_mean_cost(runs: Runs) -> None:
         pytest.approx([0.3, 0.2, 0.6, 3])
     )
     assert table.loc["bad", "p90"] == pytest.approx(0.52)
+
+
+# seaborn's boxes use an argument that matplotlib 3.11 deprecates.
+@pytest.mark.filterwarnings("ignore:vert. bool was deprecated")
+def test_rules_that_cost_the_same_have_one_order_in_table_and_figure(
+    runs: Runs,
+) -> None:
+    rows = [
+        {"rule": rule, "accuracy_lost": value}
+        for rule, costs in (("c", [0.3, 0.5]), ("b", [0.1, 0.2]), ("a", [0.2, 0.1]))
+        for value in costs
+    ]
+    rules = replace(runs, tables={"rules": pd.DataFrame(rows)})
+    (axes,) = figures.cost_of_rules(rules).axes
+    drawn = [label.get_text() for label in axes.get_yticklabels()]
+    assert drawn == cost_of_rules(rules)["rule"].tolist() == ["b", "a", "c"]
 
 
 def with_costs(runs: Runs, costs: dict[str, float], outside: str) -> Runs:

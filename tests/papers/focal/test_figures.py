@@ -237,6 +237,9 @@ def test_roc_curves_say_their_area_over_seeds(runs: Runs) -> None:
         for panel in (axes[0], axes[3])
     )  # type: ignore[union-attr]
     assert list(lines(axes[0]))[1:] == ["CE", "Brier", "FL-3", "FLSD-53"]
+    # Curves are told apart without their colours.
+    dashes = {str(line._unscaled_dash_pattern) for line in axes[0].lines[1:]}  # type: ignore[attr-defined]
+    assert len(dashes) == 4
     assert first == ["82.5 ± 0.7", "82.0", "82.5 ± 0.7", "92.5 ± 0.7"]
     assert last[3] == "79.5 ± 0.7", "expected 0.79 and 0.80"
 

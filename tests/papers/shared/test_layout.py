@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from softmax_temperature.papers.shared.layout import number, wide
+from softmax_temperature.papers.shared.layout import narrowest, number, wide
 from softmax_temperature.papers.shared.results import profiles_with_results
 from softmax_temperature.papers.shared.sources import Linked
 from softmax_temperature.papers.shared.tables import beside_printed, lost_seeds
@@ -100,6 +100,12 @@ def test_lost_seeds(counts: tuple[int, int, int], said: str) -> None:
         runs=counts[2],
     )
     assert lost["status"][0] == (said if sum(counts[:2]) == counts[2] else "measured")
+
+
+def test_the_width_of_a_table_is_that_of_its_longest_words_and_numbers() -> None:
+    table = pd.DataFrame({"data set": ["CIFAR-10", "a b"], "ours": ["1.0 ± 0.2", ""]})
+    assert narrowest(table) == 3 + len("CIFAR-10") + 3 + len("1.0 ± 0.2")
+    assert narrowest(table.rename(columns={"ours": "ours, in percent"})) == 23
 
 
 def test_numbers_have_four_digits_or_five() -> None:

@@ -8,7 +8,9 @@ import pytest
 from IPython.display import Image, Markdown
 from matplotlib.figure import Figure
 
-from softmax_temperature.papers.focal.study import placeholders
+from softmax_temperature.papers.focal.study import in_shown_order, placeholders
+from softmax_temperature.papers.focal.tables import by_loss
+from softmax_temperature.papers.shared.layout import PAGE, narrowest
 from softmax_temperature.papers.shared.notebooks import (
     drawn,
     explained,
@@ -130,6 +132,50 @@ def test_a_second_study_is_shown_next_to_the_first_in_claims_and_tables() -> Non
     assert "this is the primary study" in row
     assert "✓ holds in cooling_cifar10: 2.44" in row
     assert "only" not in study.about().data.lower()
+
+
+def test_remarks_on_a_task_stand_above_its_rows_and_numbers_are_not_broken() -> None:
+    tasks = [("a", "10 of 20 epochs"), ("b", "–")]
+    rows = [
+        {
+            "dataset": name,
+            "method": method,
+            "ours": "1.0 ± 0.2 (+3.0 s.e.)",
+            "differs": it,
+        }
+        for name, it in tasks
+        for method in ("CE", "FL-1")
+    ]
+    caption, _, table = shown(pd.DataFrame(rows), "t").data.partition("</ul>")
+    assert caption == "<ul><li>a; differs: 10 of 20 epochs.</li>"
+    assert "epochs" not in table
+    assert table.count(">1.0\xa0±\xa00.2 (+3.0\xa0s.e.)<") == 4
+    # A task with a single row keeps its remark in the row.
+    assert "10 of 20 epochs</td>" in shown(pd.DataFrame(rows[::2]), "t").data
+
+
+@pytest.mark.usefixtures("in_project")
+def test_a_table_that_is_too_wide_for_a_page_has_its_methods_in_rows() -> None:
+    study = opened("focal", "text")
+    wide = by_loss(study.written["table_1"])
+    assert narrowest(wide) > PAGE
+    table = study.table("table_1")
+    table = table[(table["dataset"] == "SST Binary") & (table["status"] == "–")]
+    (row,) = (
+        wide[
+            (wide["dataset"] == "SST Binary")
+            & (wide["metric"] == "ECE (%)")
+            & (wide["status"] == "–")
+        ]
+    ).to_dict("records")
+    methods = table["method"].tolist()
+    assert "FLSD-53" in methods
+    assert methods == in_shown_order(methods)
+    assert table["ECE (%)"].tolist() == [row[method] for method in methods]
+    printed = [row.get(f"{method}, printed", "–") for method in methods]
+    assert table["ECE (%), printed"].tolist() == printed
+    # A table that fits keeps its methods in columns.
+    assert "FLSD-53" in opened("focal", "text").table("table_f7")
 
 
 def test_names_of_parameters_are_in_words() -> None:

@@ -576,9 +576,7 @@ TABLES: tuple[Table, ...] = (
         numbers=_on_shifted_sets,
         with_others=True,
     ),
-    Made(
-        name="table_k1", by=translation_scores, lay_out=by_loss, in_rows=by_metric
-    ),
+    Made(name="table_k1", by=translation_scores, lay_out=by_loss, in_rows=by_metric),
     Made(name="not_in_a_table", by=not_in_a_table),
     Made(name="ablation", by=ablation.table, lay_out=ablation.lay_out),
 )
