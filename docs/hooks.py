@@ -251,7 +251,8 @@ def _is_wide(names: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     if len(names) < 3:
         return False
     columns = zip(names, *rows, strict=True)
-    width = sum(3 + max(map(len, " ".join(cells).split())) for cells in columns)
+    # Do not split at the no-break spaces within numbers.
+    width = sum(3 + max(map(len, " ".join(cells).split(" "))) for cells in columns)
     longest = max(len(cell) for row in rows for cell in row)
     return width > PHONE or longest > LONG
 

@@ -219,9 +219,9 @@ def narrowest(texts: pd.DataFrame) -> int:
 
     A number is not broken before or after its "±".
     """
-    columns = (" ".join([name, *map(str, texts[name])]) for name in texts)
+    columns = (" ".join(map(str, [name, *texts[name]])) for name in texts)
     pieces = (column.replace(" ± ", "_±_").split() for column in columns)
-    return sum(_GAP + max(map(len, column)) for column in pieces)
+    return sum(_GAP + max(map(len, column), default=0) for column in pieces)
 
 
 def in_words(table: pd.DataFrame, across: str | None) -> pd.DataFrame:
