@@ -113,7 +113,11 @@ def _read(path: str) -> Any:
 def _contents(drawn: str) -> TableOfContents:
     """The headings of a notebook's HTML, for the list beside the page."""
     headings = re.findall(r'<h2 id="([^"]+)">(.*?)</h2>', drawn)
-    return TableOfContents([AnchorLink(_plain(text), to, 2) for to, text in headings])
+    # In an address, a percent sign begins a code.
+    links = [
+        AnchorLink(_plain(text), to.replace("%", "%25"), 2) for to, text in headings
+    ]
+    return TableOfContents(links)
 
 
 def _notebook(page: str) -> str:
