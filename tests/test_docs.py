@@ -10,7 +10,6 @@ import os
 import re
 import shlex
 import shutil
-import subprocess
 import sys
 import textwrap
 import urllib.parse
@@ -29,6 +28,7 @@ from softmax_temperature.papers.shared.claims import CONTRADICTED
 from softmax_temperature.papers.shared.results import evidence
 from softmax_temperature.tools import cli
 from tests.conftest import ROOT
+from tests.programs import run_program
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 TEXTS = {
@@ -37,7 +37,6 @@ TEXTS = {
 }
 RERUN = "docs/tutorials/rerun_a_number.md"
 COMMANDS: Mapping[str, Any] = typer.main.get_command(cli.app).commands  # type: ignore[attr-defined]
-BASH = shutil.which("bash") or "bash"
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?")
 
 
@@ -225,25 +224,42 @@ def test_the_readme_shows_what_calibrate_prints(
     assert len(shown.split()) > 15
 
 
+def run_command(line: str) -> None:
+    """Run a command of the tutorial in this process, which has imported torch already.
+
+    Its cells run in this process too; every engine gives the same bytes.
+    """
+    program, *arguments = shlex.split(line)
+    if program == "python":
+        assert run_program(ROOT / arguments[0], *arguments[1:]) == 0, line
+        return
+    assert program == "softmax-temperature"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", [program, *arguments])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+    assert not ended.value.code, line
+    if arguments[0] == "profile":
+        params = Path("params.yaml").read_text()
+        assert params.count("engine: processes") == 1
+        serial = params.replace("engine: processes", "engine: serial")
+        Path("params.yaml").write_text(serial)
+
+
 def test_a_number_is_computed_and_trained_again_as_the_tutorial_says(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    for name in ("src", "pipeline", "profiles", "data/published"):
-        shutil.copytree(
-            ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__")
-        )
-    shutil.copy(ROOT / "params.yaml", tmp_path)
-    shutil.copy(ROOT / "dvc.yaml", tmp_path)
-    (tmp_path / "results").symlink_to(ROOT / "results")
-    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-    environment = {**os.environ, "PATH": path, "PYTHONPATH": str(tmp_path / "src")}
+    for name in ("profiles", "dvc.yaml", "results"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    shutil.copytree(ROOT / "data/published", tmp_path / "data/published")
     monkeypatch.chdir(tmp_path)
     names: dict[str, Any] = {}
     for language, code, shown in blocks(RERUN, "sh", "python"):
         if language == "python":
             exec(compile(code, RERUN, "exec"), names)  # noqa: S102
         elif not code.startswith(". .venv"):  # The environment is already active here.
-            subprocess.run([BASH, "-ec", code], env=environment, check=True)
+            for line in code.splitlines():
+                run_command(line)
         printed = capsys.readouterr().out
         if shown is not None:
             check_shown(printed, shown)

@@ -45,7 +45,12 @@ def expect_whole(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("number", "code"),
-    [(signal.SIGKILL, -signal.SIGKILL), (signal.SIGTERM, 143), (signal.SIGINT, 130)],
+    [
+        (signal.SIGKILL, -signal.SIGKILL),
+        (signal.SIGTERM, 143),
+        # SIGINT ends a stage in the same way; `test_exit_codes` tests its exit code.
+        pytest.param(signal.SIGINT, 130, marks=pytest.mark.slow),
+    ],
 )
 def test_a_stopped_stage_continues_at_its_checkpoints(
     number: signal.Signals, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -78,16 +83,21 @@ def test_a_stopped_stage_continues_at_its_checkpoints(
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A project folder with everything that the search and the training read."""
+    """A project folder with the prepared data sets."""
     folder = tmp_path_factory.mktemp("prepared")
-    return finish(folder, lambda: [work.run_stage(name) for name in ("fetch", "embed")])
+    return finish(folder, lambda: work.run_stage("fetch"))
 
 
-@pytest.mark.parametrize(("stage", "step"), [("search", 20), ("training", 3)])
+@pytest.mark.parametrize(
+    ("stage", "step"),
+    [pytest.param("search", 20, marks=pytest.mark.slow), ("training", 3)],
+)
 def test_a_killed_search_or_training_ends_with_the_same_bytes(
     stage: str, step: int, prepared: Path, tmp_path: Path
 ) -> None:
     killed, expected = tmp_path / "killed", tmp_path / "expected"
+    if stage == "search":
+        finish(prepared, lambda: work.run_stage("embed"))
     for folder in (killed, expected):
         (folder / "data").mkdir(parents=True)
         for name in ("prepared", "embeddings"):

@@ -1,11 +1,13 @@
 """A fresh clone resumes a run; each checkout and experiment runs its own code.
 
 The tests use real repositories with the stages `inputs` and `fetch`, and a local
-remote. The installed package is another checkout's.
+remote. The installed package is another checkout's, which prepares more sentences. A
+change of a user's file is noticed, and a change of its folder is none.
 """
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -14,16 +16,18 @@ import time
 from pathlib import Path
 
 import pytest
+from PIL import Image
 from ruamel.yaml import YAML
 
+from softmax_temperature.data import phrases
 from softmax_temperature.params import read_yaml
 from tests.conftest import ROOT
 from tests.profiles import profile
 
 pytestmark = pytest.mark.usefixtures("own_programs")
 SECONDS = 300
+NAMES = ["digits", "sentences", "leaves"]
 PLAN = "from softmax_temperature.tools.cli import main; main()"
-TRAIN = "TRAIN = 3000\n"
 
 
 def run(folder: Path, *command: str, code: int = 0) -> str:
@@ -77,6 +81,22 @@ def prepared_sentences(folder: Path) -> int:
     return int(card["splits"]["train"]["size"] + card["splits"]["validation"]["size"])
 
 
+def write_code(folder: Path, sentences: int) -> None:
+    """Change the folder's package so that it prepares this number of sentences."""
+    module = folder / "src/softmax_temperature/data/phrases.py"
+    text, count = re.subn(
+        r"^TRAIN = \d+$", f"TRAIN = {sentences}", module.read_text(), flags=re.MULTILINE
+    )
+    assert count == 1
+    module.write_text(text)
+
+
+def write_leaf(folder: Path, leaf: str, number: int, pixel: int) -> None:
+    path = folder / "leaves" / "all" / leaf / f"{number}.png"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.new("L", (8, 8), pixel).save(path)
+
+
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
     return make_repository(tmp_path / "project")
@@ -92,15 +112,19 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def make_repository(folder: Path) -> Path:
-    """Make a committed project that prepares digits and phrases."""
+    """Make a committed project that prepares digits, phrases and a folder of images."""
     folder.mkdir()
+    for leaf in ("oak", "elm"):
+        for number in range(12):
+            write_leaf(folder.parent / "disk", leaf, number, number)
     ignored = shutil.ignore_patterns("__pycache__")
     for name in ("src", "pipeline"):
         shutil.copytree(ROOT / name, folder / name, ignore=ignored)
     graph = read_yaml(ROOT / "dvc.yaml")
     stages = {name: graph["stages"][name] for name in ("inputs", "fetch")}
     YAML().dump({"stages": stages}, folder / "dvc.yaml")
-    write_params(folder, ["digits", "sentences"])
+    write_code(folder, 60)
+    write_params(folder, NAMES, folder.parent / "disk")
     (folder / ".gitignore").write_text("/data\n__pycache__/\n")
     (folder / ".dvcignore").write_text("__pycache__/\n")
     git(folder, "init", "--quiet")
@@ -109,9 +133,11 @@ def make_repository(folder: Path) -> Path:
     return folder
 
 
-def write_params(folder: Path, names: list[str]) -> None:
+def write_params(folder: Path, names: list[str], disk: Path) -> None:
+    """Write parameters with these data sets, whose files are on a disk."""
     params = profile("smoke")
     content = params.model_dump(mode="json")
+    content["data"]["root"] = str(disk)
     # The sentences have a name of their own, so that no paper that is left out uses
     # them.
     source = {"sentences": {"source": "phrases"}}
@@ -124,7 +150,7 @@ def write_params(folder: Path, names: list[str]) -> None:
     YAML().dump(content, folder / "params.yaml")
 
 
-def test_a_pulled_run_continues_in_a_fresh_clone(
+def test_a_pulled_run_continues_in_a_fresh_clone_and_notices_a_replaced_image(
     finished: Path, tmp_path: Path
 ) -> None:
     dvc(finished, "remote", "add", "--default", "here", str(tmp_path / "remote"))
@@ -132,31 +158,43 @@ def test_a_pulled_run_continues_in_a_fresh_clone(
     dvc(finished, "push")
     clone = tmp_path / "clone"
     git(tmp_path, "clone", "--quiet", str(finished), str(clone))
-    assert "2 of 2 cells to run" in plan(clone)
     dvc(clone, "pull")
-    assert "2 cells up to date" in plan(clone)
-    assert "Running stage 'fetch'" not in dvc(clone, "repro")
-    write_params(clone, ["digits", "sentences", "glyphs-30"])
-    assert "1 of 3 cells to run" in plan(clone)
-    assert "prepared: 1 of 3 cells to run" in dvc(clone, "repro")
+    # Nothing runs again, even if the same files have moved to another folder.
+    disk = tmp_path / "other disk"
+    shutil.copytree(finished.parent / "disk", disk)
+    write_params(clone, NAMES, disk)
+    assert "3 cells up to date" in plan(clone)
+    said = dvc(clone, "repro")
+    assert "changed: " not in said
+    assert "Running stage 'fetch'" not in said
+    # One cell is new, and one reads another image.
+    write_params(clone, [*NAMES, "glyphs-30"], disk)
+    write_leaf(disk, "oak", 3, 200)
+    assert "2 of 4 cells to run" in plan(clone)
+    said = dvc(clone, "repro")
+    assert "changed: leaves\n" in said
+    assert "prepared: 2 of 4 cells to run" in said
 
 
+def test_a_checkout_runs_its_own_code(finished: Path) -> None:
+    assert phrases.TRAIN == 3000, "the code of the other checkout is the same"
+    assert prepared_sentences(finished) == 60
+
+
+@pytest.mark.slow
 def test_a_worktree_runs_its_own_code(finished: Path, tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     git(finished, "worktree", "add", "--quiet", "-b", "other", str(tree))
-    module = tree / "src/softmax_temperature/data/phrases.py"
-    module.write_text(module.read_text().replace(TRAIN, "TRAIN = 60\n"))
+    write_code(tree, 90)
     dvc(tree, "repro")
-    assert prepared_sentences(tree) == 60
-    assert "2 cells up to date" in plan(tree)
-    assert prepared_sentences(finished) == 3000
+    assert prepared_sentences(tree) == 90
+    assert "3 cells up to date" in plan(tree)
+    assert prepared_sentences(finished) == 60
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["temp", "queue"])
 def test_an_experiment_runs_the_code_of_its_commit(repository: Path, kind: str) -> None:
-    module = repository / "src/softmax_temperature/data/phrases.py"
-    module.write_text(module.read_text().replace(TRAIN, "TRAIN = 60\n"))
     dvc(repository, "repro")
     commit(repository)
     before = (repository / "params.yaml").read_text()
@@ -172,7 +210,7 @@ def test_an_experiment_runs_the_code_of_its_commit(repository: Path, kind: str) 
     assert [line for line in changed if line.startswith("+seed")] == ["+seed: 7"]
     assert len([line for line in changed if line.startswith("+")]) == 2
     assert prepared_sentences(repository) == 60
-    assert "2 cells up to date" in plan(repository)
+    assert "3 cells up to date" in plan(repository)
 
 
 def begin_repro(folder: Path) -> "subprocess.Popen[str]":

@@ -1,7 +1,8 @@
 """All stages of the focal paper, from raw data to results, with tiny parameters."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 import torch
 from tokenizers import Tokenizer
 
+from softmax_temperature.data import translation
 from softmax_temperature.data.splits import Part, limited
 from softmax_temperature.data.translation import read_translation
 from softmax_temperature.metrics import expected_calibration_error
@@ -53,9 +55,11 @@ from softmax_temperature.training.translation.vocabulary import Vocabulary
 from tests.pipeline.whole_runs import (
     WholePaper,
     changed,
+    collect_without_claims,
     fitted,
     run,
     run_paper,
+    run_stages,
     stored,
     weights,
     weights_are_finite,
@@ -65,6 +69,14 @@ from tests.pipeline.whole_runs import (
 
 PAPER, RESULTS = collect, Path("results/tiny/focal")
 pytestmark = pytest.mark.usefixtures("in_project")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _sentences_drawn_once() -> Iterator[None]:
+    """Draw the sentences once, because each training run would draw thousands anew."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(translation, "read_farm", cache(translation.read_farm))
+        yield
 
 
 class TestResults(WholePaper):
@@ -242,8 +254,12 @@ def test_a_diverging_arm_is_a_result(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(make_project("diverging", cells_of=project))
-    task = {"arms": ["CE", "FL-3"], "arm_changes": {"CE": {"recipe": LOST}}}
-    run_paper(changed(tiny, {"focal/tasks/digits/": task}), PAPER)
+    task = tiny.model_dump()["focal"]["tasks"]["digits"]
+    task |= {"arms": ["CE", "FL-3"], "arm_changes": {"CE": {"recipe": LOST}}}
+    only_digits = {"focal/tasks": {"digits": task}, "focal/translation": None}
+    params = changed(tiny, only_digits)
+    run_stages(params, PAPER)
+    collect_without_claims(params, PAPER)
     runs = read(RESULTS)
     lost = runs.select(CLASSIFICATION & where(diverged=True))
     assert set(lost["cell"].str.rpartition("/")[0]) == {"focal/training/digits/CE"}

@@ -1,7 +1,9 @@
-"""`dvc repro` and `plan` notice a change of any user's file that a cell reads."""
+"""A change of any user's file that a cell reads is noticed.
+
+That `dvc repro` notices it too is tested in `test_clones.py`.
+"""
 
 import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,9 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
-from ruamel.yaml import YAML
 
-from softmax_temperature.params import Params, read_yaml
+from softmax_temperature.params import Params
 from softmax_temperature.stages import REGISTRY, stages_of
 from softmax_temperature.stages.fetch import fetch
 from softmax_temperature.tools.inputs import MISSING, input_digests, write_inputs
@@ -206,8 +207,8 @@ def replace_archive() -> None:
     write_birds(9)
 
 
-def replace_image(root: Path = RAW) -> None:
-    Image.new("L", (8, 8), 200).save(root / "leaves/all/oak/3.png")
+def replace_image() -> None:
+    Image.new("L", (8, 8), 200).save(RAW / "leaves/all/oak/3.png")
 
 
 def remove_image() -> None:
@@ -240,39 +241,3 @@ def test_plan_and_fetch_notice_a_changed_file(
 def planned(params: Params) -> tuple[str, ...]:
     [stage] = [stage for stage in plan(params) if stage.stage == "fetch"]
     return stage.to_run
-
-
-@pytest.mark.usefixtures("own_programs")
-def test_dvc_runs_what_reads_a_replaced_image_and_nothing_else() -> None:
-    graph = read_yaml(ROOT / "dvc.yaml")
-    stages = {name: graph["stages"][name] for name in ("inputs", "fetch")}
-    for stage in stages.values():
-        stage["deps"] = [dep for dep in stage["deps"] if not dep.startswith("src/")]
-    YAML().dump({"stages": stages}, Path("dvc.yaml"))
-    shutil.copytree(ROOT / "pipeline", "pipeline")
-    own = of_digits(leaves={})
-    YAML().dump(own.model_dump(mode="json"), Path("params.yaml"))
-    dvc("init", "--no-scm", "--quiet")
-    assert "Running stage 'fetch'" in dvc("repro")
-    # Nothing runs again, even if the same files have moved to another folder.
-    shutil.move(RAW, "other disk")
-    moved = changed(own, {"data/root": "other disk"})
-    YAML().dump(moved.model_dump(mode="json"), Path("params.yaml"))
-    said = dvc("repro")
-    assert "changed: " not in said
-    assert "Running stage 'fetch'" not in said
-    replace_image(Path("other disk"))
-    said = dvc("repro")
-    assert "changed: leaves" in said
-    assert "prepared: 1 of 2 cells to run" in said
-
-
-def dvc(*arguments: str) -> str:
-    done = subprocess.run(
-        ["dvc", *arguments],  # noqa: S607 - of the tests' environment
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout + done.stderr

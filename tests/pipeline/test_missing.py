@@ -1,8 +1,6 @@
 """Missing data and weights are listed first and skipped; everything else runs."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 from urllib.error import URLError
@@ -29,6 +27,7 @@ from softmax_temperature.tools.project import plan, summary
 from tests.conftest import ROOT
 from tests.pipeline.whole_runs import changed
 from tests.profiles import profile
+from tests.programs import run_program
 
 NAMES = ["birds", "svhn", "cifar10", "birds.pt", "glove.txt", "wmt14_en_de", "ade20k"]
 
@@ -123,9 +122,8 @@ def test_the_stage_plan_and_make_data_say_the_same_list_first(
     assert len(absent) == len(lines)
     for line in lines:
         assert any(line in each for each in absent), line
-    program = [sys.executable, str(ROOT / "pipeline/inputs.py")]
-    done = subprocess.run(program, capture_output=True, text=True, check=True)
-    assert done.stderr.splitlines() == said[: len(lines)]
+    assert run_program(ROOT / "pipeline/inputs.py") == 0
+    assert capsys.readouterr().err.splitlines() == said[: len(lines)]
 
 
 def test_what_needs_nothing_missing_is_planned() -> None:

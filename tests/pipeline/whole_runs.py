@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 from safetensors.torch import load_file, save_file
 
+from softmax_temperature.papers.shared import records
 from softmax_temperature.papers.shared.provenance import provenance
 from softmax_temperature.papers.shared.records import makers_of_tables
 from softmax_temperature.params import Params, validate
@@ -55,11 +56,27 @@ def slug(paper: Any) -> str:
     return str(paper.__name__.split(".")[-2])
 
 
-def run_paper(params: Params, paper: Any) -> None:
-    """Run a paper's stages in the order of dvc.yaml, and collect its results."""
+def run_stages(params: Params, paper: Any) -> None:
+    """Run a paper's stages in the order of dvc.yaml."""
     for stage in paper.STAGES:
         run(params, stage)
+
+
+def run_paper(params: Params, paper: Any) -> None:
+    """Run a paper's stages in the order of dvc.yaml, and collect its results."""
+    run_stages(params, paper)
     paper.collect(params, Path("results/tiny") / slug(paper))
+
+
+def collect_without_claims(params: Params, paper: Any) -> None:
+    """Collect a paper's results without judging its claims, which takes seconds.
+
+    `TestResults` judges claims of collected results, and the tests of each paper's
+    claims judge all kinds of runs.
+    """
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(records, "judge_all", lambda *_, **__: [])
+        paper.collect(params, Path("results/tiny") / slug(paper))
 
 
 def finish(folder: Path, work: Callable[[], Any]) -> Path:

@@ -1,16 +1,16 @@
 """Cells run once, fail separately, and publish exactly what they declared."""
 
-import os
+import runpy
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
-import torch
 
 from softmax_temperature.data.seeds import seed_of
 from softmax_temperature.runner import cells as cells_module
+from softmax_temperature.runner import distributed
 from softmax_temperature.runner.artifacts import (
     ArtifactError,
     new_artifact,
@@ -27,7 +27,6 @@ from softmax_temperature.runner.cells import (
 )
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.runner.timing import read_timing
-from tests.runner import toy
 from tests.serial import SERIAL
 
 OUTPUT = Path("data/squares")
@@ -48,18 +47,6 @@ def square(job: Job, number: int) -> None:
 
 def copy_input(job: Job, **_: int) -> None:
     write_json(job.output / "copy.json", job.inputs["source"].json("source.json"))
-
-
-def tell_of_torch(job: Job) -> None:
-    """Write the torch settings with which a cell starts in a worker process."""
-    found = {
-        "deterministic": torch.are_deterministic_algorithms_enabled(),
-        "warns": torch.is_deterministic_algorithms_warn_only_enabled(),
-        "fills": torch.utils.deterministic.fill_uninitialized_memory,
-        "threads": torch.get_num_threads(),
-        "compiler": "torch._dynamo" in sys.modules,
-    }
-    write_json(job.output / "torch.json", found)
 
 
 def log() -> list[int]:
@@ -156,40 +143,6 @@ def test_a_flipped_bit_is_detected_and_the_next_run_repairs_it(name: str) -> Non
     run(1)
     assert (OUTPUT / "n-1" / "square.json").read_bytes() == expected
     assert log() == ([1] if name == "timing.json" else [1, 1])
-
-
-@pytest.fixture(scope="module")
-def folder_of_workers(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("workers")
-
-
-# The second cells run in the processes of the first, because the folder is the same.
-@pytest.mark.parametrize("deterministic", [None, False])
-def test_a_cell_finds_torch_as_the_parameters_say_and_without_a_compiler(
-    deterministic: bool | None,
-    folder_of_workers: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.chdir(folder_of_workers)
-    shutil.rmtree("data", ignore_errors=True)
-    cells = [Cell(f"cell-{number}", tell_of_torch, {}) for number in range(2)]
-    run_cells(
-        cells,
-        output=OUTPUT,
-        compute=toy.compute("processes", deterministic=deterministic),
-        seed=0,
-    )
-    found = [open_artifact(OUTPUT / cell.name).json("torch.json") for cell in cells]
-    chosen = deterministic is None
-    assert found == 2 * [
-        {
-            "deterministic": chosen,
-            "warns": chosen,
-            "fills": False,
-            "threads": 1,
-            "compiler": False,
-        }
-    ]
 
 
 def test_a_damaged_input_fails_the_cell_and_a_missing_one_the_stage() -> None:
@@ -294,18 +247,10 @@ def test_results_that_are_links_into_a_cache_are_copied() -> None:
     assert log() == [1]
 
 
-def test_a_rank_without_a_world_runs_its_cells() -> None:
-    program = (
-        "from softmax_temperature.runner import distributed; "
-        "print(distributed.is_follower())"
-    )
-    environment = os.environ | {"RANK": "1"}
-    environment.pop("WORLD_SIZE", None)
-    done = subprocess.run(
-        [sys.executable, "-c", program],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout == "False\n"
+def test_a_rank_without_a_world_runs_its_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANK", "1")
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    # Run the module once more, because it reads the variables when it is imported.
+    assert not runpy.run_module(distributed.__name__)["is_follower"]()
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    assert runpy.run_module(distributed.__name__)["is_follower"]()

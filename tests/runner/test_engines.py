@@ -1,12 +1,16 @@
 """All engines give equal results, lose little work in a crash, and name remedies."""
 
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
+import torch
 from joblib.externals.loky import get_reusable_executor
 
 from softmax_temperature.runner import engines
+from softmax_temperature.runner.artifacts import open_artifact, write_json
+from softmax_temperature.runner.cells import Cell, Job, run_cells
 from softmax_temperature.runner.errors import CellsFailed, InputError
 from tests.runner import toy
 
@@ -33,6 +37,39 @@ def test_processes_give_the_bytes_of_one_process() -> None:
     Path("data").rename("serial")
     toy.run(1, 2, 3, engine="processes")
     assert toy.results() == expected
+
+
+def tell_of_torch(job: Job) -> None:
+    """Write the torch settings with which a cell starts in a worker process."""
+    found = {
+        "deterministic": torch.are_deterministic_algorithms_enabled(),
+        "warns": torch.is_deterministic_algorithms_warn_only_enabled(),
+        "fills": torch.utils.deterministic.fill_uninitialized_memory,
+        "threads": torch.get_num_threads(),
+        "compiler": "torch._dynamo" in sys.modules,
+    }
+    write_json(job.output / "torch.json", found)
+
+
+@pytest.mark.parametrize("deterministic", [None, False])
+def test_a_cell_finds_torch_as_the_parameters_say_and_without_a_compiler(
+    deterministic: bool | None,
+) -> None:
+    cells = [Cell(f"cell-{number}", tell_of_torch, {}) for number in range(2)]
+    output = Path("data/told")
+    compute = toy.compute("processes", deterministic=deterministic)
+    run_cells(cells, output=output, compute=compute, seed=0)
+    found = [open_artifact(output / cell.name).json("torch.json") for cell in cells]
+    chosen = deterministic is None
+    assert found == 2 * [
+        {
+            "deterministic": chosen,
+            "warns": chosen,
+            "fills": False,
+            "threads": 1,
+            "compiler": False,
+        }
+    ]
 
 
 def test_a_cell_that_fills_a_gpu_runs_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,7 +127,8 @@ def test_a_killed_worker_ends_the_stage_and_the_next_run_does_the_rest() -> None
     ):
         toy.run(1, 2, 3, 4, 5, engine="processes")
     Path("kill-3").unlink()
-    toy.run(1, 2, 3, 4, 5, engine="processes")
+    # Engines give equal results, and this process has imported torch already.
+    toy.run(1, 2, 3, 4, 5)
     ran = toy.steps()
     # A checkpoint is written before its step is logged: the log lacks at most the step
     # during which the process was killed, and no step runs twice.

@@ -80,7 +80,9 @@ def test_damage_behind_a_link_is_found(linked: str, tmp_path: Path) -> None:
 def test_rejudging_writes_what_follows_from_the_records_and_prints_what_changed(
     project_root: Path,
 ) -> None:
-    study, shown = Path("results/cooling_full/cooling"), "cooling_full/cooling, "
+    # The study with the fewest runs.
+    study = Path("results/cifar10_cpu_cooling/cooling")
+    shown = "cifar10_cpu_cooling/cooling, "
     shutil.copytree(project_root / study, study)
     Path("data").mkdir(exist_ok=True)
     Path("data/published").symlink_to(project_root / "data/published")
@@ -93,7 +95,7 @@ def test_rejudging_writes_what_follows_from_the_records_and_prints_what_changed(
     (study / "tables/deviations.csv").write_text("where,what\nthen,another\n")
     for arguments, lines in (
         (
-            ["cooling_full"],
+            ["cifar10_cpu_cooling"],
             [
                 f"{first['id']}: made up -> {first['verdict']}",
                 f"{second['id']}: no claim -> {second['verdict']}",

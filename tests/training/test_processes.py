@@ -6,12 +6,14 @@ import subprocess
 import sys
 from contextlib import chdir
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import torch
 from safetensors.torch import load_file
 from torch import Tensor
+
+from softmax_temperature.runner import distributed
 
 pytestmark = pytest.mark.usefixtures("own_programs")
 ROOT = Path(__file__).parents[2]
@@ -113,7 +115,20 @@ def work():
     cells = train_cooling.cells(params)
     run_cells(cells, output=train_cooling.output, compute=params.compute, seed=0)
 
-sys.exit(exit_code(work))
+assert exit_code(work) == 0
+"""
+# The last act of the two processes, because each start takes seconds.
+FAILS = """
+from softmax_temperature.runner import distributed
+from tests.runner import toy
+
+def fail(job, number):
+    if not distributed.is_follower():
+        raise ValueError("network must have no batch norm")
+    distributed.agreed(None)  # Waits for process 0, as within a training.
+
+toy.count = fail
+sys.exit(exit_code(lambda: toy.run(1, 2)))
 """
 
 
@@ -136,19 +151,31 @@ def run(program: str, folder: Path, *, count: int) -> tuple[int, str]:
     return done.returncode, done.stderr
 
 
+class Ended(NamedTuple):
+    """How two processes ended, and the folder of what one and two have trained."""
+
+    folder: Path
+    code: int
+    said: str
+
+
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the results of all training runs, by one process and by two."""
+def ended(tmp_path_factory: pytest.TempPathFactory) -> Ended:
+    """All training runs, by one process and by two, of which the two fail at last."""
     folder = tmp_path_factory.mktemp("trained")
     work = TRAININGS + STAGE
     (folder / "1").mkdir()
     # This process has torch already, and one more start takes seconds.
-    with chdir(folder / "1"), pytest.raises(SystemExit) as ended:
+    with chdir(folder / "1"):
         exec(compile(work, "program.py", "exec"), {"__name__": "__main__"})  # noqa: S102
-    assert ended.value.code == 0
-    code, said = run(work, folder / "2", count=2)
-    assert code == 0, said
-    return folder
+    return Ended(folder, *run(work + FAILS, folder / "2", count=2))
+
+
+@pytest.fixture(scope="module")
+def trained(ended: Ended) -> Path:
+    """A folder with the results of all training runs, by one process and by two."""
+    assert "counts: 1 of 2 cells failed" in ended.said, ended.said
+    return ended.folder
 
 
 def end(folder: Path, count: int, name: str, rank: int = 0) -> dict[str, Tensor]:
@@ -221,6 +248,27 @@ def test_a_stage_under_torchrun_makes_what_it_makes_alone(trained: Path) -> None
             assert next(seen) == pytest.approx(next(seen), rel=1e-3, abs=1e-4), name
 
 
+def test_a_cell_that_fails_in_one_process_ends_all(ended: Ended) -> None:
+    assert ended.code != 0
+    assert "error: counts: 1 of 2 cells failed" in ended.said
+    said = "n-1: ValueError: network must have no batch norm (trace: "
+    assert said in ended.said
+
+
+def test_processes_wait_for_each_other_as_long_as_is_declared(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    joined: list[object] = []
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(
+        torch.distributed,
+        "init_process_group",
+        lambda *_, timeout: joined.append(timeout),
+    )
+    distributed.join_group.__wrapped__()  # Without the cache.
+    assert joined == [distributed._PATIENCE]
+
+
 HANG = """
 import time
 from datetime import timedelta
@@ -234,30 +282,8 @@ distributed.agreed("never")
 """
 
 
+@pytest.mark.slow
 def test_a_process_that_hangs_ends_the_run(tmp_path: Path) -> None:
     code, said = run(HANG, tmp_path, count=2)
     assert code != 0
     assert "imed out" in said
-
-
-FAILS = """
-import sys
-from softmax_temperature.runner import distributed
-from softmax_temperature.tools.programs import exit_code
-from tests.runner import toy
-
-def fail(job, number):
-    if not distributed.is_follower():
-        raise ValueError("network must have no batch norm")
-    distributed.agreed(None)  # Waits for process 0, as within a training.
-
-toy.count = fail
-sys.exit(exit_code(lambda: toy.run(1, 2)))
-"""
-
-
-def test_a_cell_that_fails_in_one_process_ends_all(tmp_path: Path) -> None:
-    code, said = run(FAILS, tmp_path, count=2)
-    assert code != 0
-    assert "error: counts: 1 of 2 cells failed" in said
-    assert "n-1: ValueError: network must have no batch norm (trace: " in said
