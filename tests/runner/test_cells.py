@@ -251,6 +251,6 @@ def test_a_rank_without_a_world_runs_its_cells(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("RANK", "1")
     monkeypatch.delenv("WORLD_SIZE", raising=False)
     # Run the module once more, because it reads the variables when it is imported.
-    assert not runpy.run_module(distributed.__name__)["is_follower"]()
+    assert not runpy.run_path(distributed.__file__)["is_follower"]()
     monkeypatch.setenv("WORLD_SIZE", "2")
-    assert runpy.run_module(distributed.__name__)["is_follower"]()
+    assert runpy.run_path(distributed.__file__)["is_follower"]()

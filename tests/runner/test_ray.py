@@ -7,8 +7,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -37,12 +39,64 @@ def on_ray(program: str) -> None:
     subprocess.run(command, env={**environment, "PYTHONPATH": path}, check=True)
 
 
+@pytest.mark.slow
 def test_ray_gives_the_bytes_of_one_process() -> None:
-    # One worker, because each start of one imports torch.
-    on_ray("toy.run(1, 2, engine='ray', workers=1)")
+    on_ray("toy.run(1, 2, 3, engine='ray')")
     found = toy.results()
     Path("data").rename("ray")
-    toy.run(1, 2)
+    toy.run(1, 2, 3)
+    assert toy.results() == found
+
+
+class Ray:
+    """A Ray that calls remote functions at once, in this process."""
+
+    def __init__(self) -> None:
+        self.asked: list[dict[str, Any]] = []
+        self.ended = 0
+
+    def init(self, **options: Any) -> None:
+        self.asked.append(options)
+
+    def nodes(self) -> list[dict[str, Any]]:
+        return [{"Alive": True, "Resources": {"CPU": 2.0}}]
+
+    def remote(self, **options: Any) -> Any:
+        self.asked.append(options)
+
+        def decorate(function: Any) -> Any:
+            def call(*arguments: Any) -> Any:
+                done: Future[Any] = Future()
+                try:
+                    done.set_result(function(*arguments))
+                except BaseException as error:  # noqa: BLE001 - as a worker of Ray
+                    done.set_exception(error)
+                return SimpleNamespace(future=lambda: done)
+
+            return SimpleNamespace(remote=call)
+
+        return decorate
+
+    def shutdown(self) -> None:
+        self.ended += 1
+
+
+def test_cells_run_on_ray_as_in_one_process_and_ray_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # Ray itself, which takes half a minute to start, runs in `make soak`.
+    ray = Ray()
+    monkeypatch.setitem(sys.modules, "ray", ray)
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    toy.run(1, 2, 3, engine="ray")
+    assert ray.ended == 1
+    joined, asked = ray.asked
+    local = {"address": "local", "num_cpus": 2, "include_dashboard": False}
+    assert local.items() <= joined.items()
+    assert (asked["num_cpus"], asked["num_gpus"]) == (1, 0)
+    found = toy.results()
+    Path("data").rename("ray")
+    toy.run(1, 2, 3)
     assert toy.results() == found
 
 

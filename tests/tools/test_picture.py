@@ -4,6 +4,7 @@ import json
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pandas as pd
 import pytest
@@ -26,19 +27,42 @@ def results(project_root: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return project_root / "results"
 
 
+class Drawn(NamedTuple):
+    """The files of the picture, and the figures that were saved in them."""
+
+    folder: Path
+    figures: list[Figure]
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory: pytest.TempPathFactory, project_root: Path) -> Drawn:
+    """The committed studies, drawn once."""
+    made = Drawn(tmp_path_factory.mktemp("drawn"), [])
+    save = figures.save
+
+    def save_and_keep(figure: Figure, *arguments: Any, **options: Any) -> None:
+        made.figures.append(figure)
+        save(figure, *arguments, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(project_root)
+        patch.setattr(figures, "save", save_and_keep)
+        picture.draw(project_root / "results", made.folder)
+    return made
+
+
 def test_the_committed_studies_are_drawn_and_one_that_is_missing_is_named(
-    results: Path, tmp_path: Path
+    drawn: Drawn, tmp_path: Path
 ) -> None:
-    picture.draw(results, tmp_path / "drawn")
-    assert sorted(path.name for path in (tmp_path / "drawn").iterdir()) == [
+    assert sorted(path.name for path in drawn.folder.iterdir()) == [
         "summary-tall.png",
         "summary-tall.svg",
         "summary.png",
         "summary.svg",
     ]
-    with Image.open(tmp_path / "drawn" / "summary.png") as wide:
+    with Image.open(drawn.folder / "summary.png") as wide:
         assert wide.width > wide.height
-    with Image.open(tmp_path / "drawn" / "summary-tall.png") as tall:
+    with Image.open(drawn.folder / "summary-tall.png") as tall:
         assert tall.height > 2 * tall.width
     with pytest.raises(InputError, match="table not found"):
         picture.draw(tmp_path, tmp_path / "drawn")
@@ -83,13 +107,10 @@ def test_accuracies_are_those_of_the_table_with_students_interval_over_seeds(
 
 
 def test_cooling_has_the_colours_of_its_own_figures_and_says_what_it_trained(
-    results: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    drawn: Drawn,
 ) -> None:
-    drawn: list[Figure] = []
-    monkeypatch.setattr(figures, "save", lambda figure, *_: drawn.append(figure))
-    picture.draw(results, tmp_path)
-    assert len(drawn) == 2, "wide and tall"
-    for figure in drawn:
+    assert len(drawn.figures) == 2, "wide and tall"
+    for figure in drawn.figures:
         (panel,) = (axes for axes in figure.axes if "Cooling" in axes.get_title("left"))
         assert "10,000 images, half width" in panel.get_title("left")
         handles, labels = panel.get_legend_handles_labels()

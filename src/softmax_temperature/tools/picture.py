@@ -74,20 +74,25 @@ def draw(results: Path, folder: Path) -> list[Path]:
     Returns:
         The paths of the two png files.
     """
+    studies = (
+        focal.read(results / FOCAL),
+        cooling.read(results / COOLING),
+        collection.read(results / RULES),
+        temperature_check.read(results / SWEEPS),
+    )
     wide, grid = figures.panels(4, columns=2, width=9.5, row=3.4)
-    _draw_panels(grid, results)
+    _draw_panels(grid, studies)
     figures.save(wide, folder, WIDE)
     tall, grid = figures.panels(4, columns=1, width=4.6, row=3.3)
-    _draw_panels(grid, results)
+    _draw_panels(grid, studies)
     figures.save(tall, folder, TALL)
     return [folder / f"{name}.png" for name in (WIDE, TALL)]
 
 
-def _draw_panels(grid: Sequence[Axes], results: Path) -> None:
-    _losses(grid[0], focal.read(results / FOCAL))
-    _modes(grid[1], cooling.read(results / COOLING))
-    _rules(grid[2], collection.read(results / RULES))
-    _inverse_temperatures(grid[3], temperature_check.read(results / SWEEPS))
+def _draw_panels(grid: Sequence[Axes], studies: Sequence[Runs]) -> None:
+    draw = (_losses, _modes, _rules, _inverse_temperatures)
+    for axes, panel, runs in zip(grid, draw, studies, strict=True):
+        panel(axes, runs)
 
 
 def _losses(axes: Axes, runs: Runs) -> None:
