@@ -44,7 +44,7 @@ report: $(READY) ## Redraw the README's picture and rebuild the HTML report from
 test: $(FULL) ## Run the tests (ARGS="-k name" to choose)
 	$(ENTER) $(BIN)/python -m pytest --numprocesses logical --maxprocesses 4 --dist loadfile $(ARGS)
 
-soak: $(FULL) ## Run the tests that take minutes (ARGS="-k name" to choose)
+soak: $(FULL) ## Run the tests that take long (ARGS="-k name" to choose)
 	$(ENTER) $(BIN)/python -m pytest -m slow $(ARGS)
 
 lint: $(FULL) ## Check formatting, style and types
