@@ -117,9 +117,9 @@ def make_repository(folder: Path) -> Path:
     for leaf in ("oak", "elm"):
         for number in range(12):
             write_leaf(folder.parent / "disk", leaf, number, number)
-    ignored = shutil.ignore_patterns("__pycache__")
+    # With the bytecode, which Python would otherwise compile again.
     for name in ("src", "pipeline"):
-        shutil.copytree(ROOT / name, folder / name, ignore=ignored)
+        shutil.copytree(ROOT / name, folder / name)
     graph = read_yaml(ROOT / "dvc.yaml")
     stages = {name: graph["stages"][name] for name in ("inputs", "fetch")}
     YAML().dump({"stages": stages}, folder / "dvc.yaml")

@@ -58,11 +58,8 @@ def test_libraries_have_the_names_and_versions_that_are_installed() -> None:
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
     """The folder of a copy of the package, which tests may edit."""
-    copytree(
-        source_path(PACKAGE).parent,
-        tmp_path / PACKAGE,
-        ignore=lambda *_: {"__pycache__"},
-    )
+    # With the bytecode, which Python would otherwise compile again.
+    copytree(source_path(PACKAGE).parent, tmp_path / PACKAGE)
     return tmp_path
 
 
