@@ -101,6 +101,7 @@ PROGRAMS = {
     "ray",
     "rsync",
     "softmax-temperature",
+    "timeout",
     "torchrun",
 }
 STARTS = "|".join(map(re.escape, sorted(PROGRAMS - {".", "softmax-temperature"})))
@@ -120,8 +121,10 @@ def reflowed_commands(code: str) -> list[str]:
         command, _, comment = re.sub("`[^`]*`", "", line).partition("#")
         parts = [part.strip() for part in re.split(r"&&|\|", command)]
         starts = {part.split()[0] for part in parts if part}
-        # The last words of `docker run` are a command.
-        rest = [part for part in parts if not part.startswith("docker run ")]
+        # The last words of `docker run` and `timeout` are a command.
+        rest = [
+            part for part in parts if not part.startswith(("docker run ", "timeout "))
+        ]
         if starts - PROGRAMS or any(
             SECOND_COMMAND.search(f"{text} ") for text in [*rest, f" {comment}"]
         ):
