@@ -32,16 +32,16 @@ BRACKET_STEP = 1e8
 # Largest ratio of the temperature to the mean margin of the labels. At larger ratios,
 # float64 rounding hides the slope at the optimum.
 LARGEST_RATIO = 1e8
-# Smallest accepted margin: the inverse of a smaller margin, times the bracket, would
-# exceed float64.
+# Smallest value that the largest margin may have: the inverse of a smaller one, times
+# the bracket, would exceed float64.
 SMALLEST_MARGIN = 1e-300
 # Largest accepted distance from a label's logit to the largest of its row: this number
 # times `LARGEST_RATIO` is still a float64.
 LARGEST_MARGIN = 1e300
-# The last bracket whose ends are float64.
+# The number of the last bracket whose ends do not exceed float64.
 LAST_STEP = 38
-# The grid 0.1, 0.2, ..., 10.0 of the focal paper, section 5. It suits only logits on
-# the scale of the paper's.
+# The grid 0.1, 0.2, ..., 10.0 of the focal paper, section 5. It suits only logits that
+# are about as large as those of the paper's networks.
 TEMPERATURE_GRID = tuple(tenths / 10 for tenths in range(1, 101))
 # By default, the search by calibration error tries these multiples of the temperature
 # at which the mean confidence equals the accuracy: a fifth to 5, in steps of 3.3 %.
@@ -83,7 +83,7 @@ def fit_temperature(
     """Find the temperature that minimises a criterion on held-out logits.
 
     Focal paper, section 5. By either criterion, multiplying all logits by c multiplies
-    the temperature by c.
+    the temperature by c, unless `grid` is given.
 
     "nll" finds the root of the slope of the negative log-likelihood, which is convex in
     1 / T. The root is accurate to 1e-6 on log T. There is no root if the logits
@@ -268,8 +268,8 @@ def _fit_likelihood(margins: Tensor, labels: Tensor) -> TemperatureFit:
 def _root(function: Callable[..., float], step: int, *arguments: Any) -> float:
     """The temperature at which `function` of its logarithm falls through zero.
 
-    The search starts in the bracket number `step`. The `arguments` of the function are
-    not in a closure: brentq leaves a reference cycle that would keep a closure's
+    The search starts in bracket number `step`. The function gets `arguments` instead of
+    being a closure, because brentq leaves a reference cycle that would keep a closure's
     variables in memory.
     """
     while function(math.log(_bracket(step)[1]), *arguments) >= 0:
@@ -303,7 +303,7 @@ def check_two_classes(labels: Tensor) -> None:
 
 
 def _check_range(margins: Tensor, logits: Tensor) -> None:
-    """Refuse logits whose margins, or their inverse, exceed float64."""
+    """Refuse logits if their margins, or the inverse of these, would exceed float64."""
     for piece, piece_logits in zip(_pieces(margins), _pieces(logits), strict=True):
         if bool((piece.isneginf() & ~piece_logits.isneginf()).any()):
             raise ArgumentError(
@@ -321,7 +321,7 @@ def _check_range(margins: Tensor, logits: Tensor) -> None:
 
 
 def _check_label_margins(margins: Tensor, labels: Tensor) -> None:
-    """Refuse rows whose label is too far below the largest logit for a float64 fit."""
+    """Refuse a label whose logit is too far below its row's largest for a fit."""
     of_labels = margins.gather(1, labels[:, None]).squeeze(1)
     row = int(of_labels.argmin())
     distance = -of_labels[row].item()
@@ -369,9 +369,9 @@ def _largest_margin(margins: Tensor) -> float:
 def _typical_margin(margins: Tensor) -> float:
     """The median distance from a row's largest logit to the next smaller one.
 
-    Rows of equal logits do not count. The result is 0 if there are no others. Unlike
-    the largest distance, it is that of an ordinary logit if large negative numbers mask
-    classes.
+    Rows in which all unmasked logits are equal do not count. The result is 0 if there
+    are no other rows. Large negative logits that mask classes hardly change the median,
+    unlike the largest distance.
     """
     nearest = torch.cat(
         [
@@ -475,9 +475,9 @@ def _center(confidences: _Confidences, accuracy: float, scale: float) -> Tempera
     `value` of the result is NaN.
 
     Args:
-        confidences: The rows.
+        confidences: The confidences of the rows to fit.
         accuracy: The share of correct predictions.
-        scale: The scale of the margins; 0 if all logits of a row are equal.
+        scale: The scale of the margins; 0 if every row consists of equal logits.
     """
     step = _step(scale)
     if scale > 0 and accuracy >= confidences.near_zero().mean().item():
@@ -501,9 +501,10 @@ def _overconfidence(
 
 
 def _pieces(rows: Tensor, table: Tensor | None = None) -> tuple[Tensor, ...]:
-    """Split `rows` so that a temporary with as many rows of `table` stays small.
+    """Split `rows` into pieces whose number of rows suits `table`.
 
-    If `table` is None, `rows` itself is the table.
+    That number of rows of `table` holds at most `CHUNK` elements, unless it is 1. If
+    `table` is None, `rows` itself is the table.
     """
     classes = (rows if table is None else table).shape[1]
     pieces: tuple[Tensor, ...] = rows.split(max(1, CHUNK // classes))

@@ -87,7 +87,10 @@ class SampleLoss(Loss):
     arguments: ClassVar[tuple[str, ...]] = ()
     """Attributes that `repr` shows before those that all losses have."""
     sigmoids: ClassVar[bool] = True
-    """Whether to refuse logits without a graph that look like sigmoid outputs."""
+    """Whether to refuse logits that look like the outputs of a sigmoid.
+
+    Logits pass if the graph of the gradient shows that no sigmoid returned them.
+    """
     weight: Tensor | None
     # The rows of the first small batches, and whether enough rows have been checked for
     # probabilities.
@@ -119,7 +122,7 @@ class SampleLoss(Loss):
         return cls(**options, ignore_index=None)
 
     def losses(self, logits: Tensor, labels: Tensor, epoch: float | None) -> Tensor:
-        """Return the loss of each sample, (n,); logits are at least float32."""
+        """Return the loss of each sample, (n,); the logits are at least float32."""
         raise NotImplementedError
 
     def soft_losses(
@@ -319,8 +322,8 @@ def check_batch(
         logits: Shape (n, classes).
         labels: Shape (n,) or (n, classes).
         probs: Whether to refuse logits that look like probabilities.
-        sigmoids: Whether to refuse logits without a graph that look like sigmoid
-            outputs, too.
+        sigmoids: Whether to refuse logits that look like the outputs of a sigmoid, too,
+            unless the graph of the gradient shows that no sigmoid returned them.
     """
     check_logits(logits, values=False)
     readable = may_be_read(logits)

@@ -69,7 +69,10 @@ class BrierLoss(SampleLoss):
         targets: Tensor,
         epoch: float | None,  # noqa: ARG002
     ) -> Tensor:
-        """The squared distance of each sample, (n,), times its mean class weight."""
+        """The class-weighted squared distance of each sample, (n,).
+
+        The weight of a sample is the mean of the class weights under its soft label.
+        """
         losses = squared_distances(logits, targets)
         weight = self.class_weights(logits.shape[1], logits.dtype)
         if weight is None:

@@ -65,8 +65,9 @@ class LabelSmoothingLoss(SampleLoss):
     In float32, a -log p below about 6e-8 becomes 0, as in torch: with smoothing 0,
     logits [[20, 0]] and label 0 give 0, where `FocalLoss(0)` returns 2.06e-9. The other
     arguments and the shapes are those of `FocalLoss`; labels may be probabilities. With
-    `weight`, each class's term has its class's weight, and the mean divides by the
-    weights of the labels, as in `torch.nn.CrossEntropyLoss`.
+    `weight`, each class's term is multiplied by the weight of the class. For class
+    indices, the mean then divides by the sum of the labels' weights, as in
+    `torch.nn.CrossEntropyLoss`; for soft labels it divides by the number of samples.
     """
 
     arguments: ClassVar[tuple[str, ...]] = ("smoothing",)
@@ -118,8 +119,8 @@ class LabelSmoothingLoss(SampleLoss):
     def _weighted(self, logits: Tensor, labels: Tensor) -> Tensor:
         """The reduced loss with class weights for class indices, as torch defines it.
 
-        Each class's term has its class's weight, and the mean divides by the weights of
-        the labels.
+        Each class's term is multiplied by the weight of the class, and the mean divides
+        by the sum of the labels' weights.
         """
         rows, targets, counted = self.counted_rows(*split_rows(logits, labels))
         if len(rows):
@@ -155,5 +156,5 @@ class LabelSmoothingLoss(SampleLoss):
 
 
 def _may_be_masked(logits: Tensor) -> bool:
-    """Whether a logit may be -inf; True if reading the logits is to be avoided."""
+    """Whether a logit may be -inf; True if the logits should not be read."""
     return not may_be_read(logits) or bool(torch.isneginf(logits).any())

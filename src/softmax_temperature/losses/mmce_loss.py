@@ -46,7 +46,7 @@ def mmce(
         logits: Shape (n, classes), n at most 16,384; -inf for masked classes.
         labels: Class indices (n,).
         kernel_width: Width of the Laplacian kernel on confidences.
-        as_released: Return the square, as the released code does.
+        as_released: Whether to return the square, as the released code does.
 
     Raises:
         ValueError: If a shape or value is wrong, the batch is too large, or
@@ -157,18 +157,20 @@ def _safe_root(square: Tensor) -> Tensor:
 class MMCELoss(SampleLoss):
     """Cross-entropy plus a multiple of `weighted_mmce`, in nats (appendix E).
 
-    The penalty compares all pairs of at most 16,384 samples or pixels. The loss is
-    always a mean over the batch. In float32, the cross-entropy of a sample becomes 0 if
+    The penalty compares every pair of samples or pixels that count, so a batch with
+    more than 16,384 of them raises ValueError. The loss is always a mean over the
+    batch. In float32, the cross-entropy of a sample becomes 0 if
     it is below about 6e-8, as in torch: for logits [[20, 0]] and label 0 it is 0, where
-    `FocalLoss(0)` returns 2.06e-9. Shapes and errors are those of `FocalLoss`, except
-    that soft labels raise ValueError.
+    `FocalLoss(0)` returns 2.06e-9. Shapes and other errors are those of `FocalLoss`,
+    except that soft labels raise ValueError.
 
     Args:
         penalty: Weight of the MMCE term, lambda in the focal paper; at least 0.
         weight: One weight per class in the cross-entropy, shape (classes,).
         ignore_index: Label of samples that do not count; None means that all samples
             count.
-        as_released: Use the penalty of the released code, see `weighted_mmce`.
+        as_released: Whether to use the penalty of the released code; see
+            `weighted_mmce`.
 
     Examples:
         >>> logits = torch.tensor([[2.0, 0.0], [0.0, 1.0]])

@@ -16,8 +16,8 @@ from softmax_temperature.losses.theory import gamma_star, gradient_ratio
 SAMPLES = 1000
 FEATURES = 8
 CLASSES = 10
-# Standard deviation of the random logits, which gives the true classes probabilities
-# from 1e-9 to almost 1.
+# Standard deviation of the random logits. With this value, the probabilities of the
+# true classes range from 1e-11 to almost 1.
 SCALE = 4.0
 # The entropy bound is proved for gamma >= 1.
 GAMMAS = (1.0, 2.0, 3.0)

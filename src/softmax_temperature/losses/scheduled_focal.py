@@ -32,7 +32,8 @@ def scheduled_gamma(
         milestones: Ascending epochs at which the next gamma starts.
 
     Raises:
-        ValueError: If a number is negative, or `milestones` does not fit `gammas`.
+        ValueError: If a number is negative, `milestones` do not ascend, or `gammas`
+            does not have exactly one value more than `milestones`.
     """
     check_count(epoch, "epoch", least=0)
     for name, numbers in (("gammas", gammas), ("milestones", milestones)):

@@ -1,7 +1,7 @@
 """Cross-entropies of logits times an inverse temperature.
 
-temperature_check (abstract) trains on the cross-entropy itself; classifier_temperature
-(section 3.1) divides it by the inverse temperature.
+The paper temperature_check (abstract) trains on this cross-entropy as it is; the paper
+classifier_temperature (section 3.1) divides it by the inverse temperature.
 """
 
 from typing import ClassVar
@@ -39,7 +39,7 @@ def rescaled_cross_entropy(
         The mean over the batch, in nats divided by alpha.
 
     Raises:
-        ValueError: For a wrong shape or value, or an alpha that is not positive.
+        ValueError: If a shape or a value is wrong, or alpha is not finite and positive.
     """
     check_positive(inverse_temperature, "inverse_temperature")
     # Do not refuse logits that look like sigmoid outputs: section 3.1 defines the loss

@@ -52,7 +52,7 @@ def gradient_ratio(true_probs: Tensor, gamma: float | Tensor) -> Tensor:
 
 
 def gamma_star(p0: float | Tensor) -> Tensor:
-    """The smallest gamma for which `g(p, gamma) <= 1` at every `p >= p0`.
+    """The smallest positive gamma for which `g(p, gamma) <= 1` at every `p >= p0`.
 
     Proposition 2 of the focal paper:
     `gamma* = a/b + W_-1(-(a^(1 - a/b) / b) log a) / log a`, with `a = 1 - p0`,

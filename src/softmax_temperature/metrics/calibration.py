@@ -12,8 +12,9 @@ from torch import Tensor
 from softmax_temperature.metrics.checks import check_count, check_labels, check_probs
 from softmax_temperature.metrics.class_order import check_class_order
 
-# Number of elements of the largest float64 temporary. Such a temporary takes 16 MiB,
-# which the allocator can reuse.
+# Maximum number of elements of a temporary wherever rows are processed in pieces. In
+# float64 such a temporary takes 16 MiB, which the allocator can reuse for the next
+# piece.
 CHUNK = 2**21
 # Number of simulations for the noise floor. With 500 simulations, the floor's standard
 # error is 1 % of the floor.
@@ -25,7 +26,7 @@ class ReliabilityBins:
     """Equal-width bins of a reliability diagram (focal paper, Figure A.1).
 
     Attributes:
-        edges: Shape (bins + 1,), float64.
+        edges: Edges of the bins, from 0 to 1, shape (bins + 1,), float64.
         counts: Number of samples in each bin, shape (bins,), int64.
         confidence: Mean confidence in each bin, shape (bins,), float64; NaN in an empty
             bin.
@@ -77,8 +78,9 @@ def expected_calibration_error(
         A scalar in [0, 1], float64.
 
     Raises:
-        ValueError: If the shapes disagree, a row does not sum to one, a label is out of
-            range, or `bins` is below 1.
+        ValueError: If the shapes disagree, a probability is outside [0, 1], a row does
+            not sum to one, a label is out of range, the labels evidently number the
+            classes in another order than the columns, or `bins` is below 1.
     """
     table = reliability_bins(probs, labels, bins=bins)
     return (table.shares * table.gaps.abs()).sum()
@@ -117,10 +119,10 @@ def adaptive_calibration_error(
 def classwise_calibration_error(
     probs: Tensor, labels: Tensor, *, bins: int = 15
 ) -> Tensor:
-    """Mean ECE of the probabilities of all classes (Classwise-ECE, section 2).
+    """ECE of each class's probabilities, averaged over classes (Classwise-ECE).
 
-    Classes that do not occur among the labels count too. Arguments, return value and
-    errors are those of `expected_calibration_error`.
+    Focal paper, section 2. Classes that do not occur among the labels count too.
+    Arguments, return value and errors are those of `expected_calibration_error`.
     """
     # Deviation: we average over all classes. The released code averages only over the
     # classes from 0 to the largest label that occurs.
@@ -165,10 +167,10 @@ def debiased_calibration_error(
 
     "Verified uncertainty calibration" models each bin's accuracy a as normal with
     variance a (1 - a) / count. The bias is the mean absolute gap under that normal, in
-    closed form, minus the observed gap. The value is negative if the bias exceeds the
-    ECE, as for a calibrated model. The correction is of first order: it removes 40 % of
-    the bias of a perfectly calibrated model. Arguments and errors are those of
-    `expected_calibration_error`.
+    closed form, minus the observed gap. The correction is of first order: it removes
+    only 40 % of the bias of a perfectly calibrated model. The value is negative if the
+    estimated bias exceeds the ECE, which happens only if the observed gaps are small
+    compared with their noise. Arguments and errors are those of `expected_calibration_error`.
     """
     return debiased_error(reliability_bins(probs, labels, bins=bins))
 
@@ -181,7 +183,7 @@ def _check(probs: Tensor, labels: Tensor, bins: int) -> None:
 
 
 def _top_label(probs: Tensor, labels: Tensor, bins: int) -> tuple[Tensor, Tensor]:
-    """Confidences of the predictions, and 1 or 0 for right or wrong; (n,), float64."""
+    """Confidences of the predictions, and 1 or 0 if right or wrong; (n,), float64."""
     _check(probs, labels, bins)
     confidences, predicted = probs.detach().double().max(dim=1)
     return confidences, (predicted == labels.long()).double()
@@ -213,7 +215,7 @@ def bins_of_predictions(
 
 
 def floor_of_confidences(confidences: Tensor, bins: int, seed: int) -> Tensor:
-    """The noise floor of predictions with `confidences`, shape (n,), float64."""
+    """The noise floor of predictions, a scalar; `confidences` are float64, (n,)."""
     membership = F.one_hot(equal_width_bins(confidences, bins), bins).double()
     expected = confidences @ membership
     generator = np.random.default_rng(seed)

@@ -8,17 +8,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-# Another numbering of the labels is better if it wins more predictions than it loses,
-# by this many standard deviations.
+# Another numbering of the labels counts as better only if it makes more predictions
+# right than wrong, by this many standard deviations of the difference.
 CLEAR_DIFFERENCE = 4
-# Labels count from 1 only if this reading is right for so many of the rows, for so many
-# times as many as the labels as they are, and in more than this share of the classes
-# that have enough rows.
+# Labels are judged to count from 1 only if, read in this way, they agree with the
+# predictions in at least the share `SHIFTED_ACCURACY` of the rows, in at least
+# `SHIFTED_RATIO` times as many rows as the labels as given, and in more than the share
+# `SHIFTED_CLASSES` of the classes that have at least `ENOUGH_ROWS` rows.
 SHIFTED_ACCURACY = 0.5
 SHIFTED_RATIO = 2
 SHIFTED_CLASSES = 0.8
 ENOUGH_ROWS = 5
-# What to do with maps (n, ..., classes).
+# The remedy for logits of pixels whose classes are in the last dimension.
 CLASSES_AT_END = (
     "Move the classes to the second dimension: logits.movedim(-1, 1) for a tensor, "
     "np.moveaxis(logits, -1, 1) for an array."
@@ -35,8 +36,9 @@ TOO_FEW_RESAMPLES = (
 MORE_RESAMPLES = "Give 1000 or more, or 0 for no intervals."
 
 
-# The ends of the ranges of floating-point types. A logit at the upper end stands for
-# infinity (`nan_to_num` writes it so), and one at the lower end masks a class.
+# The largest numbers of floating-point types. A logit that equals one of them stands
+# for infinity, because `nan_to_num` replaces infinity with it. A logit that equals the
+# negative of one of them masks a class.
 WIDE_LIMITS = tuple(
     torch.finfo(dtype).max for dtype in (torch.bfloat16, torch.float32, torch.float64)
 )
@@ -210,9 +212,10 @@ def check_not_shifted(labels: Tensor, scores: Tensor, name: str = "labels") -> N
     `check_labels` refuses it.
 
     Labels from 1 may also be right: class 0, such as the background, may be left out,
-    and a poor model may still predict it often. Labels are therefore refused only if
-    the number below the label is the prediction of at least half of the rows, and in
-    almost every class the most frequent prediction, twice as frequent as the label.
+    and a poor model may still predict it often. Labels are therefore refused only if,
+    in at least half of the rows, the prediction is the number below the label, and if
+    for almost every label this number is the most frequent prediction and at least
+    twice as frequent as the label itself.
 
     Args:
         labels: Shape (n,), in [0, classes).
@@ -247,8 +250,8 @@ def _share_of_shifted_classes(labels: Tensor, predicted: Tensor, classes: int) -
     """Share of the labels that are evidently predicted as the number below them.
 
     This number is then the label's most frequent prediction, and `SHIFTED_RATIO` times
-    as frequent as the label itself. Labels of fewer than `ENOUGH_ROWS` rows do not
-    count, unless all are so rare.
+    as frequent as the label itself. Only labels that have at least `ENOUGH_ROWS` rows
+    count or, if there are none, the labels that have the most rows.
 
     Args:
         labels: Shape (n,), at least 1.
@@ -339,8 +342,8 @@ def check_one_tensor(output: Any, name: str, purpose: str) -> None:
 def is_one_hot(labels: Any) -> bool:
     """Whether each row or pixel of `labels`, (n, classes, ...), has a single class.
 
-    Labels on an accelerator, and those of code that is being compiled, are not read.
-    The answer for them is True.
+    Labels on an accelerator, and all labels while torch compiles code, are not read:
+    the answer is then True.
     """
     if isinstance(labels, Tensor) and not may_be_read(labels):
         return True
@@ -573,9 +576,9 @@ def check_weighted_classes(weight: Tensor | None, classes: int) -> None:
 
 
 def check_batch(logits: Tensor, labels: Tensor) -> None:
-    """Refuse a batch of malformed logits or labels, in which no class may be masked.
+    """Refuse a batch whose logits or labels are malformed.
 
-    Values are checked on the CPU only.
+    A logit of -inf is refused, too. Values are checked on the CPU only.
     """
     values = may_be_read(logits)
     check_logits(logits, values=values)
@@ -651,12 +654,12 @@ def as_rows(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def map_remedy(labels: Any, logits: tuple[int, ...], *, single: bool) -> str:
-    """Return advice for label maps that lack one label for each pixel of the logits.
+    """Return advice for label maps that do not hold one label per pixel of the logits.
 
     Args:
         labels: The labels, a tensor or an array.
         logits: Shape of the logits, (n, classes, ...).
-        single: Whether logits (n, 1, ...), of class 1 of two, are accepted.
+        single: Whether logits (n, 1, ...), those of class 1 of two, are accepted.
     """
     expected = (logits[0], *logits[2:])
     shape = tuple(labels.shape)
@@ -665,7 +668,8 @@ def map_remedy(labels: Any, logits: tuple[int, ...], *, single: bool) -> str:
     if shape == logits and is_one_hot(labels):
         return "Convert one-hot maps to classes with labels.argmax(1)."
     if shape in (logits, (logits[0], 1, *logits[1:])):
-        # The logits have one number for each pixel, as those of two classes may have.
+        # The logits have one number for each pixel, as a network for two classes may
+        # return.
         whole = "logits[:, None]"
         if not single:
             whole = "torch.stack([torch.zeros_like(logits), logits], dim=1)"

@@ -2,8 +2,8 @@
 
 A file of scores may have its columns in the order of class names that were sorted as
 texts (0, 1, 10, 11, 2, ...), as torchvision's ImageFolder numbers the classes, and its
-labels in numerical order, or the reverse. A model that is much better in another order
-shows it.
+labels in numerical order, or the reverse. If the predictions agree with the labels much
+more often in another order of the columns, that order is judged to be the right one.
 """
 
 import math
@@ -23,20 +23,21 @@ from softmax_temperature.metrics.checks import (
     check_not_shifted,
 )
 
-# Another order must win in the classes that it moves up, and in those that it moves
-# down, by so many standard deviations each. A model of ordered classes that guesses too
-# high is wrong in one direction only.
+# Another order must win by this many standard deviations both in the classes that it
+# moves up and in those that it moves down, because a model of ordered classes that
+# guesses too high is wrong in one direction only.
 CLEAR_DIRECTION = 2
 # A class is suspicious if at most this share of its rows is predicted right.
 LOW_RECALL = 0.25
-# An order that was found in the predictions must be right so many times as often as
-# the given one, and as chance unless it is right for at least half of the rows.
+# An order that was found in the predictions must be right this many times as often as
+# the given order. Unless it is right for at least half of the rows from which it was
+# found, it must also be right this many times as often as chance.
 FOUND_RATIO = 4
-# An accuracy of at least so many rows is no better than chance up to this many standard
-# deviations above chance.
+# An accuracy counts as no better than chance if it is at most `NEAR_CHANCE` standard
+# deviations above chance. An accuracy on fewer than `FEWEST_ROWS` rows is not judged.
 NEAR_CHANCE = 1
 FEWEST_ROWS = 20
-# The largest number of classes for which a message shows the order of all.
+# The largest number of classes for which a message shows the whole order.
 MOST_SHOWN = 20
 CHECK_ORDER = "check that labels and columns are in the same order"
 
@@ -56,12 +57,12 @@ class Order(NamedTuple):
 
 
 class Votes(NamedTuple):
-    """The rows that are predicted right, by label, in two orders of the columns.
+    """Numbers of rows that are predicted right, by label, in two orders of the columns.
 
     Attributes:
         rows: Number of rows of each label, shape (classes,), float64.
-        given: Number of rows that are right in the given order.
-        moved: Number of rows that are right in the other order.
+        given: Number of these rows that are right in the given order.
+        moved: Number of these rows that are right in the other order.
     """
 
     rows: Tensor
@@ -83,9 +84,10 @@ def check_class_order(
         labels: Shape (n,), in [0, classes).
         scores: Logits or probabilities, shape (n, classes).
         name: Name of the labels in messages.
-        any_order: Whether to refuse any other order, for uses in which it can only be a
-            fault. An attack on a model, whose accuracy is a result, may lead to such an
-            order, too.
+        any_order: Whether to refuse any other order, too. Pass True only where such an
+            order can only be a mistake, as in a fit. Pass False for metrics: if a model
+            is attacked, its predictions may agree with another order, and the low
+            accuracy is then a result to report.
     """
     check_not_shifted(labels, scores, name)
     classes = scores.shape[1]
@@ -94,7 +96,8 @@ def check_class_order(
     numbers = labels.long()
     predicted = scores.detach().argmax(dim=1)
     right = predicted == numbers
-    # Reading the accuracy is enough for almost all scores.
+    # Almost all scores have a higher accuracy than this, which rules out that another
+    # order is `SHIFTED_RATIO` times as good.
     if right.double().mean().item() <= 1 / SHIFTED_RATIO:
         chance = _chance(numbers, predicted, classes)
         for order in _text_orders(classes, numbers.device):
@@ -112,9 +115,9 @@ def check_class_order(
 def no_better_than_chance(labels: Tensor, scores: Tensor) -> bool:
     """Whether the accuracy is no better than that of predictions made at random.
 
-    Random predictions are those of the model in random order. A model with an accuracy
-    well above one half is not judged, because it may predict the most frequent class,
-    and neither are few rows.
+    Random predictions are those of the model in random order. The answer is False if
+    the accuracy is well above one half, because the model may rightly predict the most
+    frequent class. It is also False if there are fewer than `FEWEST_ROWS` rows.
 
     Args:
         labels: Shape (n,), in [0, classes).
@@ -134,7 +137,10 @@ def no_better_than_chance(labels: Tensor, scores: Tensor) -> bool:
 
 
 def _text_orders(classes: int, device: torch.device) -> Iterator[Order]:
-    """The orders that come from class numbers, from 0 or 1, sorted as texts."""
+    """Yield the orders that result from sorting class numbers as texts.
+
+    The numbers may count from 0 or from 1.
+    """
     for first in (0, 1):
         numbers = range(first, first + classes)
         texts = sorted(numbers, key=str)
@@ -185,8 +191,8 @@ def _is_clear(votes: Votes, columns: Tensor) -> bool:
 def _is_spread(votes: Votes, labels: Tensor, predicted: Tensor) -> bool:
     """Whether the other order gives the most frequent prediction of almost all labels.
 
-    Labels of fewer than `ENOUGH_ROWS` rows do not count. If all are so rare, the other
-    order must be right for a fair share of all rows.
+    Labels that have fewer than `ENOUGH_ROWS` rows do not count. If no label has as
+    many, the other order must be right for at least the share `LOW_RECALL` of all rows.
     """
     judged = votes.rows >= ENOUGH_ROWS
     if not bool(judged.any()):
@@ -201,20 +207,29 @@ def _is_spread(votes: Votes, labels: Tensor, predicted: Tensor) -> bool:
 
 
 def _is_almost_all(chosen: Tensor, classes: Tensor) -> bool:
-    """Whether more than `SHIFTED_CLASSES` of the masked classes are chosen."""
-    # Whole numbers, because float32 would round a share of exactly four fifths up.
+    """Whether more than the share `SHIFTED_CLASSES` of `classes` is `chosen`.
+
+    Both arguments are masks of the classes.
+    """
+    # Use whole numbers, because float32 would round a share of exactly four fifths up.
     return int(chosen.sum()) > SHIFTED_CLASSES * int(classes.sum())
 
 
 def _difference(votes: Votes, of_labels: Tensor) -> float:
-    """By how many standard deviations the other order wins in some labels' rows."""
+    """The number of standard deviations by which the other order wins.
+
+    Only the rows of the labels in the mask `of_labels` count.
+    """
     moved = votes.moved[of_labels].sum().item()
     given = votes.given[of_labels].sum().item()
     return (moved - given) / math.sqrt(max(moved + given, 1))
 
 
 def _beats_chance(votes: Votes, chance: float, ratio: float) -> bool:
-    """Whether the other order is right `ratio` times as often as given and chance."""
+    """Whether the other order is right `ratio` times as often as the given one.
+
+    It must also be right `ratio` times as often as `chance`, a fraction of the rows.
+    """
     moved = votes.moved.sum().item()
     given = votes.given.sum().item()
     return moved >= ratio * max(given, chance * votes.rows.sum().item())
@@ -233,11 +248,12 @@ def _found_order(
     """The order in which the predictions evidently agree with the labels, or None.
 
     The rows of classes that are hardly ever predicted right are divided at random into
-    two halves. The order follows from one half and is judged by the other, because
-    among many classes some order always fits the rows from which it follows. A model
-    that predicts only a few classes, or mistakes rare classes for frequent ones, shows
-    no order: each column must belong to one label, which is itself hardly ever
-    predicted right.
+    two halves. Each half suggests an order, which is judged on the other half, because
+    among many classes some order always fits the rows that suggest it. Only columns on
+    which both halves agree are used. A model that predicts only a few classes, or
+    mistakes rare classes for frequent ones, shows no order: each column must belong to
+    one label only, and the class of that column must itself hardly ever be predicted
+    right in the given order.
     """
     rows = torch.bincount(labels, minlength=classes)
     hits = torch.bincount(labels[right], minlength=classes)
@@ -269,9 +285,10 @@ def _found_order(
 
 
 def _agreed(labels: Tensor, predicted: Tensor, classes: int) -> tuple[Tensor, Votes]:
-    """The columns on which two random halves agree, and how each half judges the other.
+    """The columns on which two random halves agree, and the votes of both halves.
 
     The columns have shape (classes,), and are -1 for labels on which the halves differ.
+    Each half votes on the order that the other half suggests.
     """
     generator = torch.Generator().manual_seed(0)
     first = torch.rand(len(labels), generator=generator).to(labels.device) < 0.5

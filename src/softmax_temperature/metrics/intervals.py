@@ -31,8 +31,9 @@ from softmax_temperature.metrics.calibration import (
 
 # Normal quantile for one end of a 90 % interval, beyond which 5 % of values lie.
 ONE_SIDED = NormalDist().inv_cdf(0.95)
-# Normal quantile for an end that comes from the sum of all gaps, whose sign is taken
-# from the data.
+# Normal quantile for an end that comes from the sum of all gaps. The sign of this sum
+# is taken from the data, which doubles the probability of an error, so only 2.5 % of
+# values may lie beyond the quantile.
 TWO_SIDED = NormalDist().inv_cdf(0.975)
 # In 79 of 80 bins, the true gap lies within this many standard errors of the observed
 # gap.
@@ -46,15 +47,15 @@ class BinnedError(NamedTuple):
         value: The plain error.
         least_bias: Lower bound of the expected excess of `value` over the true error.
         largest_bias: Upper bound of that excess.
-        parts: Contribution of each sample for fixed signs of the bins, shape (n,);
-            their mean is `value`.
-        total_parts: Contribution of each sample to the absolute sum of all gaps, shape
-            (n,). That sum bounds the error from below and has little bias. None for the
-            classwise error, for which that sum is zero.
-        unseen_variance: How much the squared standard error grows if the variance in
+        parts: Contribution of each sample to `value`, shape (n,), with the sign of each
+            bin's gap held fixed. The mean of these contributions is `value`.
+        total_parts: Contribution of each sample to the absolute value of the mean gap
+            over all samples, shape (n,). That value bounds the error from below and has
+            little bias. None for the classwise error, for which it is always zero.
+        unseen_variance: The growth of the squared standard error if the variance in
             each bin is raised to that of a calibrated model, plus a term of the order 1
-            / n^2. Thirty correct predictions with confidence 0.98 show no variance, but
-            the next thirty may show some.
+            / n^2. For example, the gaps of thirty correct predictions with confidence
+            0.98 have no variance, but one of the next thirty may be wrong.
     """
 
     value: float
@@ -75,13 +76,13 @@ class BinnedError(NamedTuple):
         return min(max(0.0, low), self.value), min(1.0, self.value + margin)
 
     def highest_change_from(self, other: BinnedError) -> float:
-        """Upper end of the 90 % interval of this true error minus that of `other`."""
+        """Upper end of the 90 % interval of the true error minus that of `other`."""
         change = self.value - other.value
         deviation = _deviation_of_change(self, other, other.parts)
         high = change + other.largest_bias + ONE_SIDED * deviation
         if other.total_parts is not None:
             # The one-sided quantile suffices although the sign depends on the data,
-            # because the upward bias of `self.value` compensates.
+            # because the upward bias of `self.value` compensates for that.
             from_total = self.value - other.total_parts.mean().item()
             margin = ONE_SIDED * _deviation_of_change(self, other, other.total_parts)
             high = min(high, from_total + margin)
@@ -165,8 +166,8 @@ class ClassCells(NamedTuple):
             squares = gaps.square().flatten()
             observed_by_bin += binned_sums(index % bins, squares, bins)
         # A cell with few samples rarely has a label of its class, and without one it
-        # shows no variance. The cells of one bin therefore share the ratio of observed
-        # to calibrated variance.
+        # shows hardly any variance. The cells of one bin therefore share the ratio of
+        # observed to calibrated variance.
         calibrated_by_bin = calibrated.view(classes, bins).sum(dim=0)
         tiny = torch.finfo(sums.dtype).tiny
         factor = observed_by_bin / calibrated_by_bin.clamp(min=tiny)
@@ -200,7 +201,7 @@ def classwise_error(
     return BinnedError(
         value=cells.means.abs().sum().item() / classes,
         # A mean of few samples is not normally distributed, and may have less bias than
-        # a normal mean.
+        # a normal mean, so zero is the only safe bound.
         least_bias=0.0,
         largest_bias=_largest_bias(cells.means, deviations) / classes,
         parts=torch.cat(parts) / classes,
@@ -245,7 +246,10 @@ def _least_bias(value: float, deviations: Tensor) -> float:
         return 0.0
 
     def excess(multiple: float) -> float:
-        """5th percentile of the noisy sum for `multiple`, minus `value`."""
+        """5th percentile of the noisy sum, minus `value`.
+
+        The means are taken to be `multiple` times their standard errors.
+        """
         mean = _mean_absolute(multiple)
         variance = max(0.0, 1 + multiple**2 - mean**2)
         return total * mean - ONE_SIDED * spread * math.sqrt(variance) - value
@@ -278,13 +282,19 @@ def _largest_bias(means: Tensor, deviations: Tensor) -> float:
     nearest = (means.abs() - CLEAR * noise).clamp(min=0)
     scaled = nearest / noise
     density = math.sqrt(2 / math.pi) * torch.exp(-scaled.square() / 2)
-    # E|m + s x| - |m| for a normal x, written with erfc because the difference of the
-    # two terms would lose digits.
+    # E|m + s x| - |m| for a normal x, written with erfc because a difference of two
+    # nearly equal terms would lose digits.
     bias = noise * density - nearest * torch.erfc(scaled / math.sqrt(2))
     return bias.sum().item()
 
 
 def _deviation_of_change(a: BinnedError, b: BinnedError, parts: Tensor) -> float:
-    """Standard error of the mean of a's parts minus `parts`, which come from b."""
+    """Standard error of the mean of `a.parts - parts`, with unseen variances added.
+
+    Args:
+        a: The first error.
+        b: The second error.
+        parts: Either `b.parts` or `b.total_parts`.
+    """
     observed = (a.parts - parts).var(correction=0).item() / len(parts)
     return math.sqrt(observed + a.unseen_variance + b.unseen_variance)

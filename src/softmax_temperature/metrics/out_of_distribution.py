@@ -55,9 +55,10 @@ def out_of_distribution_interval(
     bootstrap: int = 1000,
     seed: int = 0,
 ) -> tuple[float, float]:
-    """Return the 90 % interval of the area, from resamples of both sets (source: ours).
+    """Return the 90 % interval of `out_of_distribution_auroc` (source: ours).
 
-    Its ends are the 5th and the 95th percentile.
+    Both sets are resampled. The ends of the interval are the 5th and the 95th
+    percentile of the areas on the resamples.
 
     Args:
         logits_in: Logits of in-distribution samples, shape (n, classes).
@@ -98,7 +99,8 @@ def out_of_distribution_curve(
         logits_in: Logits of in-distribution samples, shape (n, classes).
         logits_out: Logits of out-of-distribution samples, shape (m, classes).
         score: See `out_of_distribution_auroc`.
-        points: Number of intervals between false positive rates, at least 1.
+        points: Number of equal intervals into which the false positive rates divide [0,
+            1], at least 1.
 
     Returns:
         Shape (points + 1, 2): false and true positive rates, rounded to six decimals.

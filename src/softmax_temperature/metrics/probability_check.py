@@ -45,8 +45,9 @@ SIGMOID_RANGE = 0.3
 # it is judged to be a sigmoid only if all outputs lie in [0, 1] and come this close to
 # both ends.
 SATURATION = 0.02
-# Functions that return probabilities, and functions after which they still are; the
-# names are those of torch's nodes in the graph of the gradient, without their number.
+# Functions that return sigmoids, and functions that return probabilities if their input
+# holds probabilities. The names are those of torch's nodes in the graph of the
+# gradient, without the number at their end.
 SIGMOID_NODES = {"SigmoidBackward", "HardsigmoidBackward"}
 VIEW_NODES = {
     *("AliasBackward", "AsStridedBackward", "ClampBackward", "ClampMaxBackward"),
@@ -93,10 +94,11 @@ def check_not_probs(
         logits: Finite, or -inf where a class is masked.
         name: Name of the argument in messages.
         remedy: What to do if the logits are probabilities.
-        sigmoids: Whether to refuse sigmoids as well as probabilities and percentages;
-            cosines that are at least zero look like sigmoids.
-        of_network: Whether a network has just returned the logits. Sigmoids must then
-            be saturated, because other networks return small positive numbers, too.
+        sigmoids: Whether to refuse sigmoids as well as rows that sum to one, to 100 and
+            so on. Pass False for cosines, which look like sigmoids if none is negative.
+        of_network: Whether a network has just returned the logits. They are then taken
+            for sigmoids only if they come near both 0 and 1, because networks without a
+            sigmoid may also return numbers in [0, 1].
     """
     if len(logits) < 2:
         return
@@ -184,7 +186,7 @@ def check_no_softmax_at_end(
 def is_of_sigmoid(logits: Tensor) -> bool | None:
     """Whether the graph of the gradient shows that a sigmoid returned `logits`.
 
-    Views, copies and bounds after the sigmoid change nothing. The answer is None if
+    Views, copies and bounds after the sigmoid do not change the answer. It is None if
     there is no graph, or if the graph ends in a function that may hide others, such as
     compiled code.
     """
@@ -228,9 +230,10 @@ def check_not_of_sigmoid(logits: Tensor, name: str = "logits") -> bool:
 def check_not_log_probs(logits: Tensor) -> None:
     """Refuse logits (n, classes) whose exponentials sum to one in every row.
 
-    It is for functions that change logits in a way that loses this property. Rows of
-    few distinct maxima pass: a new last layer may return the logarithms of the classes'
-    frequencies.
+    Call it before changing logits so that their exponentials no longer sum to one. A
+    table passes if it has fewer than `FEW_ROWS` rows, or if its rows have few distinct
+    maxima: a new last layer may return the logarithms of the classes' frequencies in
+    every row.
     """
     rows = logits.detach()
     tolerance = max(SUM_TOLERANCE_OF_FEW, 2 * torch.finfo(rows.dtype).eps)
@@ -247,7 +250,7 @@ def check_not_log_probs(logits: Tensor) -> None:
 
 
 def lie_in_unit_interval(logits: Tensor) -> bool:
-    """Whether all logits lie in [0, 1], up to rounding, as the outputs of sigmoids."""
+    """Whether all logits lie in [0, 1], up to rounding, as a sigmoid's outputs do."""
     low, high = torch.aminmax(logits.detach())
     return bool(_in_unit_interval(low, high))
 
@@ -280,8 +283,8 @@ def rounded_decimals(probs: Tensor) -> int | None:
 def _share_summing_to(whole: int, rows: Tensor, inside: Tensor) -> float:
     """Return the share of the rows that sum to `whole`, up to rounding.
 
-    Rows of zeros and ones do not count, because they may be logits of a toy example or
-    saturated probabilities.
+    Rows that hold only 0 and `whole` do not count, because they may be logits of a toy
+    example or saturated probabilities.
 
     Args:
         whole: The sum to look for, such as 1 or 100.
@@ -320,8 +323,8 @@ def _share_with_constant_sum(
         high: The largest number of each row, shape (n,).
     """
     sums = _sums(rows)
-    # Rows of equal numbers, and rows with one number and zeros, may be logits of a toy
-    # example.
+    # Rows in which all numbers are equal, and rows in which all but one are 0, may be
+    # logits of a toy example, so they do not count.
     judged = (low < 0) | ((high > low) & (high < sums))
     if int(judged.sum()) < FEW_ROWS:
         return 0.0
@@ -345,7 +348,8 @@ def _sums(rows: Tensor) -> Tensor:
 def _are_spread(rows: Tensor, inside: Tensor) -> bool:
     """Whether `SIGMOID_SHARE` of the rows lie in [0, 1] and spread as sigmoids do.
 
-    Their numbers then span `SIGMOID_RANGE` around 0.5 and are not all 0 or 1.
+    Their numbers then lie on both sides of 0.5, span at least `SIGMOID_RANGE` and are
+    not all 0 or 1. The answer is False for fewer than `FEW_ROWS` rows.
 
     Args:
         rows: All rows, shape (n, classes).
@@ -364,8 +368,8 @@ def _are_spread(rows: Tensor, inside: Tensor) -> bool:
 def _are_saturated(rows: Tensor, inside: Tensor) -> bool:
     """Whether all rows lie in [0, 1] and come near both ends as sigmoids do.
 
-    A sigmoid in float32 returns 0 only for logits below -100, so exact zeros show a
-    ReLU, unless the numbers are rounded.
+    A sigmoid in float32 returns 0 only for logits below about -88, so exact zeros show
+    a ReLU, unless the numbers are rounded.
 
     Args:
         rows: All rows, shape (n, classes).

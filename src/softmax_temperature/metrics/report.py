@@ -2,8 +2,8 @@
 
 Focal paper, section 5 and appendix G. Scores are means over samples, and their
 intervals are percentiles over bootstrap resamples. `metrics.intervals` computes the
-intervals of calibration errors. Logits are read in pieces, so that no temporary is as
-large as they are.
+intervals of calibration errors. `ArmStatistics` reads logits in pieces, so that it
+needs no temporary of their size.
 """
 
 from __future__ import annotations
@@ -82,9 +82,9 @@ def calibration_report(
         seed: Seed of the resamples and of the noise floor.
 
     Returns:
-        Plain numbers: `samples`, `classes`, `bins`, `bootstrap`; the metrics of this
-        package and `top5_accuracy`, by name; and `intervals`, which maps names to (low,
-        high).
+        Plain numbers: `samples`, `classes`, `bins`, `bootstrap`; accuracies, proper
+        scores, calibration errors and the noise floor, by name; and `intervals`, which
+        maps names to (low, high).
 
     Raises:
         ValueError: If a shape, value or number is wrong.
@@ -269,7 +269,8 @@ def expected_calibration_error_change(
 ) -> Difference:
     """ECE of arm a minus ECE of arm b, as in `paired_difference` but faster.
 
-    Arguments and errors are those of `paired_difference`; no resamples are needed.
+    Arguments and errors are those of `paired_difference`, except that there are no
+    resamples and no seed.
     """
     _check_pair(logits_a, logits_b, labels, bins, bootstrap=0, seed=0)
     a = _expected_error(logits_a, labels.long(), bins)

@@ -143,7 +143,7 @@ def confusion_matrix(
 
 
 def mean_intersection_over_union(confusion: Tensor) -> Tensor:
-    """Mean intersection over union, over the classes in the labels or predictions.
+    """Mean intersection over union, over classes that occur in labels or predictions.
 
     Args:
         confusion: See `confusion_matrix`.
