@@ -170,7 +170,8 @@ def debiased_calibration_error(
     closed form, minus the observed gap. The correction is of first order: it removes
     only 40 % of the bias of a perfectly calibrated model. The value is negative if the
     estimated bias exceeds the ECE, which happens only if the observed gaps are small
-    compared with their noise. Arguments and errors are those of `expected_calibration_error`.
+    compared with their noise. Arguments and errors are those of
+    `expected_calibration_error`.
     """
     return debiased_error(reliability_bins(probs, labels, bins=bins))
 

@@ -64,15 +64,17 @@ LARGEST_LABEL = 2**53
 # The largest share of labels whose probability may have underflowed to 0. A larger
 # share changes the fitted temperature by more than a percent.
 MOST_ZEROS = 1e-3
-# What to do with a column of which each entry is a list, as in some parquet files.
+# What to do with a column whose entries are lists, as in some parquet files.
 NESTED_REMEDY = 'Stack the lists of its rows, as np.stack(df["logits"]) does.'
-# What to do with rows that hold inf, which half precision holds above 65504.
+# What to do with rows that hold inf, which half precision has in place of numbers above
+# 65504.
 OVERFLOWED = "Remove such rows; if float16 overflowed, compute the scores in float32."
 # Two tables count as the same samples if they share more than this fraction of the rows
 # of the smaller one.
 SHARED = 0.5
 # A table with fewer different samples is not checked for copies, because it may be a
-# toy example, or its samples the leaves of a tree.
+# toy example, or come from a decision tree, which gives all samples in a leaf the same
+# scores.
 FEWEST_SAMPLES = 50
 # Other names that files may use for the arrays that commands need.
 OTHER_NAMES: dict[str, tuple[str, ...]] = {
@@ -582,7 +584,7 @@ def _check_numerical_order(columns: Sequence[str], name: str) -> None:
 
 
 def check_one_hot_columns(values: Any, labels: Any, name: str) -> None:
-    """Refuse one-hot labels whose columns are in another order than the scores'.
+    """Refuse one-hot labels whose columns have another order than those of the scores.
 
     Args:
         values: Scores, possibly a data frame.
@@ -755,8 +757,8 @@ def split_rows(
         rows: Values and labels.
         fraction: Fraction of the rows to split off.
         generator: Source of randomness.
-        every_class: Whether the remaining rows keep at least one row of each class, for
-            fractions up to a half. If so, the only row of a class is never split off.
+        every_class: Whether at least one row of each class must remain. The only row of
+            a class is then never split off. This works for fractions up to a half.
 
     Returns:
         The remaining rows, and the rows split off.
@@ -791,7 +793,8 @@ def checked_logits(
         logits may share memory with the input.
 
     Raises:
-        ValueError: If an array is malformed, or does not look like its kind.
+        ValueError: If an array is malformed, the scores do not look like `kind`, or the
+            labels evidently number the classes in another order than the columns.
     """
     if kind not in KINDS:
         raise ArgumentError(
@@ -1071,21 +1074,25 @@ def _refuse_decisions(values: NDArray[Any], name: str) -> None:
 
 
 def _refuse_quantised(values: NDArray[Any], name: str) -> None:
-    """Refuse 256 p - 128, the whole numbers in which int8 networks give softmax p.
+    """Refuse the output of an int8 network's softmax, given as scores.
 
+    Such a network stores a probability p as the whole number nearest to 256 p - 128.
     `values` have shape (n, classes, ...).
     """
     classes = values.shape[1]
-    # Look at the first row first: it is enough for almost all other tables.
+    # Look at the first row first: for almost all other tables, it shows that they are no
+    # such output.
     for rows in (values[:1], values):
         numbers = rows.astype(np.float64)
         if not (numbers == np.floor(numbers)).all() or numbers.max() > 127:
             return
-        # Rounding changes a sum by at most half a unit per class, and 256 becomes 127.
+        # Rounding changes a row's sum by at most half a unit per class, and p = 1 is
+        # stored as 127 instead of 128.
         misses = np.abs(numbers.sum(axis=1) - (256 - 128 * classes))
         if numbers.min() < -128 or misses.max() > classes / 2 + 1:
             return
-    # The whole-number logits of two classes may be opposite, too, but not that large.
+    # The two logits of a row may also be opposite whole numbers, whose sum is that of a
+    # quantised softmax of two classes, but they are hardly ever as low as -120.
     if len(values) >= FEW_ROWS and numbers.min() <= -120:
         raise ArgumentError(
             f"{name} must be logits or probabilities, but they look like a quantised "
@@ -1110,7 +1117,7 @@ def _refuse_label_zeros(
     least: NDArray[np.float64],
     name: str,
 ) -> None:
-    """Refuse probabilities that are 0 for a label, unless only a few underflowed.
+    """Refuse probabilities that are 0 for a row's label, unless only a few underflowed.
 
     The logarithm of such a 0 would dominate the fit of the temperature.
 
@@ -1152,8 +1159,9 @@ def _refuse_label_zeros(
 def _least_probs(probs: Any, *, single: bool) -> NDArray[np.float64]:
     """The number that replaces a probability of 0, by column.
 
-    It is the smallest positive number of the dtype. For class 0, if its probability is
-    computed as 1 - p, it is the largest difference that rounding p to 1 can hide.
+    It is the smallest positive number of the dtype in which the probabilities were
+    probably computed. For class 0, if its probability is computed as 1 - p, it is the
+    largest difference that rounding p to 1 can hide.
 
     Args:
         probs: The user's probabilities.

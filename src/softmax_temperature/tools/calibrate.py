@@ -73,8 +73,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Kind = Literal["logits", "probs"]
-# Rows of the table: label, metric, and the factor from fractions or nats to the unit
-# shown.
+# Rows of the printed table: the label, the metric's name, and the factor that converts
+# the metric to the unit shown.
 ROWS = (
     ("accuracy (%)", "accuracy", 100),
     ("top-5 accuracy (%)", "top5_accuracy", 100),
@@ -90,8 +90,8 @@ ROWS = (
 ECE = "expected_calibration_error"
 # The number of logits up to which one thread is as fast as several threads.
 SMALL = 100_000
-# The top-5 accuracy counts this many classes. If there are no more classes than this,
-# it is always 1.
+# The number of highest-ranked classes that count for the top-5 accuracy, which is
+# always 1 if there are no more classes than this.
 TOP = 5
 
 
@@ -239,7 +239,7 @@ class CalibrationReport:
         return [row for row in ROWS if not (few_classes and row[1] == "top5_accuracy")]
 
     def _cell(self, arm: str, key: str, scale: int) -> tuple[str, str]:
-        """Write the value and the interval of a metric; "" if it has no interval."""
+        """Write a metric's value and its interval, which is "" if there is none."""
         metrics = self.data["metrics"][arm]
         decimals = 2 if scale == 100 else 4
         value, *bounds = (
@@ -302,8 +302,9 @@ def calibrate(
         ignore_index: Label of rows and pixels without a class, which are left out.
 
     Raises:
-        ValueError: If an array or an option is malformed, all rows to fit on have the
-            same label, or probabilities are passed as logits.
+        ValueError: If an array or an option is malformed, there are fewer rows than
+            bins, all rows to fit on have the same label, the validation rows are mostly
+            the same as the rows to report on, or probabilities are passed as logits.
 
     Examples:
         >>> from softmax_temperature import sample_logits
@@ -504,7 +505,10 @@ def _threads_for(numbers: int) -> Iterator[None]:
 def _rows(
     arrays: tuple[Any, Any], kind: Kind, ignore_index: int, *, name: str = ""
 ) -> Rows:
-    """Check logits and labels, and return those of rows or pixels that have a class."""
+    """Check logits and labels, and return them without rows that have no class.
+
+    If the logits are those of pixels, each pixel becomes a row.
+    """
     values, classes = labelled_rows(*arrays, ignore_index, name=name)
     rows = checked_logits(values, classes, kind, name=name)
     check_no_copies(*rows, f"{name}{kind}")

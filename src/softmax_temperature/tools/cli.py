@@ -373,7 +373,7 @@ def scorecard(
         ),
     ] = None,
 ) -> None:
-    """Print each claim's verdict, and the other studies' results.
+    """Print the verdict on each claim, and what each study measured.
 
     Example: softmax-temperature scorecard focal
     """
@@ -431,7 +431,7 @@ def plan(
     ),
     as_json: Json = False,
 ) -> None:
-    """List what dvc repro would run, and the minutes of the last run."""
+    """List what dvc repro would run, and how long it took when last run."""
     from softmax_temperature.params import read_params
 
     with uncollected():
@@ -483,7 +483,7 @@ def compare(
 
 @command
 def verify(as_json: Json = False) -> None:
-    """Compare artifacts with their manifests."""
+    """Compare artifacts with their manifests, and checkpoints with their digests."""
     with uncollected():
         from softmax_temperature.tools import project
 

@@ -42,7 +42,8 @@ TEXT = re.compile(
     r"|duration|null|list|struct|binary).*"
 )
 
-# Why a column is not a score. Values prove all but the last three, whatever the name.
+# Reasons why a column is not a score. All but the last three are proven by the values,
+# whatever the column's name is.
 EQUALS_LABELS = "equals the labels in every row"
 LARGEST_SCORE = "equals the largest of the other scores in every row"
 LARGEST_PROB = "equals the largest probability of the others in every row"
@@ -63,19 +64,23 @@ PROVEN = (
     ENERGY,
 )
 
-# A column counts as the largest score, or the energy, if it differs from it by less
-# than this part of the mean range of a row. Numbers written with 4 digits differ less.
+# A column counts as the rows' largest score, or as their energy, if no difference from
+# it exceeds this fraction of the mean range of a row. Numbers written with 4 digits
+# differ less.
 SCORE_TOLERANCE = 1e-3
-# The largest difference of a probability that is computed from logits of 4 digits, and
-# of an entropy.
+# A column counts as a summary of the rows' probabilities if no difference exceeds these
+# tolerances. They allow for probabilities and entropies that are computed from logits
+# written with 4 digits.
 PROB_TOLERANCE = 2e-3
 ENTROPY_TOLERANCE = 1e-2
-# The sum of several probabilities of two decimals differs from one by less than this; a
-# label among them differs by at least 1.
+# The sum of several probabilities of two decimals differs from one by less than this. A
+# label among them, unless it is 0, changes the sum by at least 1.
 ROUNDED_SUMS = 0.1
-# A column that varies by less than this many tolerances shows no summary.
+# A column that varies by less than this many tolerances is not taken for a summary,
+# because it may agree with one by chance.
 LEAST_RANGE = 5
-# Most columns differ from all summaries in so many rows, so the others are not read.
+# Most columns differ from every summary in one of this many first rows, so their other
+# rows need not be read.
 FIRST_ROWS = 3
 
 
@@ -90,9 +95,9 @@ def foreign_columns(
     """The columns that are not scores, each with the reason.
 
     The reason is empty for a column that is recognised by its name. The others are
-    recognised by values: those that equal the labels, or a summary of the other scores
-    such as the largest, whole numbers from 0 beside columns with fractions, and counts
-    of the rows.
+    recognised by their values: a column may equal the labels, or equal a summary of the
+    other scores, such as the largest. It may hold whole numbers from 0 while others
+    hold fractions, or it may count the rows.
 
     Args:
         names: The columns' names.
@@ -101,7 +106,8 @@ def foreign_columns(
             an embedding, of which some may hold whole numbers and others fractions.
         numbered: Names of columns that are classes by their numbers, so they may hold
             whole numbers beside fractions.
-        labels: The labels, shape (n,), if they are known and numbers.
+        labels: The labels as numbers, shape (n,); None if they are not known or not
+            numbers.
     """
     values = np.asarray(values, np.float64)
     reasons: dict[str, str] = {}
@@ -198,7 +204,7 @@ def _counts_rows(column: NDArray[Any]) -> bool:
     """Whether a column of many rows counts up in steps of 1."""
     if len(column) < FEW_ROWS:
         return False
-    # The difference of two masked scores, -inf, is NaN.
+    # Ignore numpy's warning: the difference of two masked scores, -inf, is NaN.
     with np.errstate(invalid="ignore"):
         return bool((np.diff(column) == 1).all())
 
@@ -236,7 +242,7 @@ def _add_whole(
 def _counts_from_zero(column: NDArray[np.float64]) -> bool:
     """Whether the numbers of a column are at least 0, and not all the same.
 
-    A join leaves NaN in some rows.
+    NaN, which a join of tables leaves in some rows, does not count.
     """
     known = column[~np.isnan(column)]
     return bool((known >= 0).all() and (known != known[:1]).any())
@@ -245,7 +251,7 @@ def _counts_from_zero(column: NDArray[np.float64]) -> bool:
 def _add_summaries(
     reasons: dict[str, str], names: Sequence[str], values: NDArray[np.float64]
 ) -> None:
-    """Add columns that equal the row's largest other score, or its probability."""
+    """Add columns that equal a summary of the other scores, such as the largest."""
     while True:
         places = [place for place, name in enumerate(names) if name not in reasons]
         found = _summary(values[:, places]) if len(places) > 2 else None

@@ -206,7 +206,8 @@ def _kind(machine: Mapping[str, str | None]) -> str:
     """The hardware that determines how results are rounded.
 
     This is an accelerator, or a processor with its instruction set. Libraries choose
-    their kernels by both, so processors with equal instruction sets may still differ.
+    their kernels by processor and instruction set, so different processors with the
+    same instruction set may still give different results.
     """
     if machine["accelerator"] is not None:
         return machine["accelerator"]

@@ -147,8 +147,8 @@ def _is_row_of_numbers(cells: Sequence[Any]) -> bool:
     if any(not isinstance(cell, str) for cell in cells):  # Empty cells are NaN.
         return False
     if len(cells) > 2:
-        # Labels of type float give the names 0.0, 1.0, 2.0, ... Two such cells may be
-        # probabilities.
+        # Labels of type float give the names 0.0, 1.0, 2.0, ... If there are only two
+        # such cells, they may be a row of probabilities.
         cells = [cell.removesuffix(".0") for cell in cells]
     if len(cells) == 1 or not all(cell.isdigit() for cell in cells):
         return True

@@ -59,8 +59,8 @@ def rows_of_images(
         The training rows, and the test rows or None if there are no test images.
 
     Raises:
-        InputError: If the folder has fewer than two classes, or there is no such
-            backbone.
+        InputError: If the folder has fewer than two classes, an image cannot be read,
+            there is no such backbone, or its weights are missing.
     """
     place = folder.resolve()
     if has_class_folders(place.parent, place.name):
@@ -120,7 +120,7 @@ def load(name: str, *, download: bool) -> LoadedBackbone:
 
 
 def _of_library(name: str, others: Sequence[str]) -> Backbone:
-    """The description of the network `name` with its library's own weights."""
+    """Describe the network `name` of a library, with weights that the library has."""
     architectures = {
         "timm": timm.list_models(),
         "torchvision": models.list_models(module=models),

@@ -21,7 +21,8 @@ PROGRAMS = ("fetch", "embed", "train_focal", "train_cooling")
 """The programs in `pipeline/` that read the user's files."""
 
 Digests = dict[str, str]
-"""A sha256, "missing", "built in", or an error message about the files, by item."""
+"""By item: a sha256, "missing", "built in", or an error message about the item's files.
+"""
 
 
 def input_digests(params: Params) -> dict[str, Digests]:

@@ -62,12 +62,13 @@ def execute(source: Path, target: Path, parameters: Mapping[str, Any]) -> None:
 
 
 def without_empty_sections(cells: Sequence[NotebookNode]) -> list[NotebookNode]:
-    """The `cells` without those that show nothing, and without their text.
+    """The `cells` without code that shows nothing, and without the text about it.
 
     A section begins with a heading. A section is dropped if it has code and none of its
     code shows anything. In the other sections, each code cell that shows nothing is
-    dropped with the text above it. Code that imports or reads something, tagged
-    "setup", always stays.
+    dropped. The text above it is dropped, too, unless the section begins with this text
+    or another code cell below it shows something. Code that imports or reads something,
+    tagged "setup", always stays.
 
     If the section tagged "main" is dropped, the section tagged "instead" replaces it,
     so that a study without the paper's main experiment shows its own results first.

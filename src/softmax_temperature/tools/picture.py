@@ -1,10 +1,11 @@
 """The picture on the front page: one finding per paper, from committed studies.
 
-Dots are our values, with 90 % intervals; crosses are printed values. Our values are
-estimated from the runs and the measured tables of the studies, those of Cooling as in
-its claims.
+Dots are our values, with 90 % intervals; crosses are the values that the papers print.
+Our values are estimated from the studies' runs and measured tables. For Cooling, they
+are estimated in the same way as for the paper's claims.
 
-The picture has two shapes: wide for a desktop's screen, tall for a phone's.
+The picture is drawn in two versions: `summary` has two columns, for the screen of a
+desktop, and `summary-tall` has one column, for the screen of a phone.
 """
 
 import textwrap

@@ -48,7 +48,7 @@ class StagePlan:
         to_run: Names of the cells that would run.
         minutes_per_cell: Mean minutes per cell when the profile last ran; None if no
             run is recorded.
-        unknown: Number of cells that would run and were not part of that run.
+        unknown: Number of cells that would run and for which no run is recorded.
         note: The reason why the cells cannot be listed.
         gpu_hours: Estimate for all cells of the stage, from the parameters; None if
             there is no estimate, no cell would run, or minutes are recorded.

@@ -129,7 +129,8 @@ class TemperatureScaler(
                 shape (n, 1), the logit of class 1 of two.
             y: Labels, shape (n,) or (n, height, width), or one-hot. Whole numbers from
                 0 are indices of the columns of X. Other labels are sorted and numbered,
-                as in scikit-learn's classifiers, and every class must occur.
+                as in scikit-learn's classifiers, and every class must occur; they are
+                refused if X is a tensor or its classes are those of pixels.
 
         Raises:
             ValueError: If an argument is malformed, or all labels are of one class.
@@ -147,8 +148,8 @@ class TemperatureScaler(
         else:
             X, y = self._validated(X, y)  # noqa: N806
         logits, labels = labelled_rows(X, y, void)
-        # Labels may count from 1, or be -1 and 1, so compare them before they are
-        # numbered.
+        # Compare the labels with the columns before they are numbered, because a column
+        # may hold labels that count from 1, or are -1 and 1.
         refuse_label_column(logits, labels, "X")
         # If there is a single column, it is the logit of class 1 of two classes.
         self.classes_ = np.arange(max(2, self.n_features_in_))
@@ -433,7 +434,7 @@ def _check_sorted_names(
     classes: NDArray[Any],
     categories: Sequence[Any],
 ) -> None:
-    """Refuse names as labels if the columns seem to be in another order than sorted.
+    """Refuse names as labels if the columns do not seem to be in their sorted order.
 
     Users may have ordered the columns by the numbers in the names ("2" before "10"), or
     by the categories of a pandas series.
@@ -481,7 +482,7 @@ class TemperatureScaled(nn.Module):
 
     The network takes the wrapped network's arguments. It raises ValueError if neither
     the second nor the last dimension of the logits has as many classes as the logits on
-    which the temperature was fitted.
+    which the temperature was fitted, or if its first outputs look like probabilities.
     """
 
     temperature: Tensor
@@ -497,8 +498,9 @@ class TemperatureScaled(nn.Module):
         self.network = network
         self._classes = classes
         check_positive(temperature, "temperature", torch.get_default_dtype())
-        # The logits so far, until there are enough rows to tell logits from
-        # probabilities; from then on, `_is_judged` is True.
+        # The logits of the first small batches, which are kept until there are enough
+        # rows to tell logits from probabilities. `_is_judged` is True once they have
+        # been told apart.
         self._first_rows: Tensor | None = None
         self._is_judged = False
         self.register_buffer("temperature", torch.tensor(float(temperature)))

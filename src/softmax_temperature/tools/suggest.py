@@ -44,7 +44,7 @@ from softmax_temperature.tools.arrays import (
 )
 from softmax_temperature.tools.columns import is_nested
 
-# Fraction of the rows for measuring accuracy if there are no test rows.
+# Fraction of the rows that are held out to measure accuracy if there are no test rows.
 HELD_OUT = 0.25
 # Factor from fractions to percentage points.
 POINTS = 100

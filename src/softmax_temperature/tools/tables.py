@@ -128,7 +128,7 @@ def arrays_of(
 
 
 def _stripped(table: pd.DataFrame) -> pd.DataFrame:
-    """The table with its columns' names as text without spaces around it."""
+    """The table with its columns' names as text, without spaces at their ends."""
     return table.set_axis([str(name).strip() for name in table.columns], axis=1)
 
 
@@ -235,7 +235,8 @@ def _label_names(table: pd.DataFrame, *, alone: bool) -> list[str]:
     """The columns with a name for labels.
 
     A class may have such a name, too, such as `target`. So a column that holds
-    fractions is no label, unless it is the only one that may be.
+    fractions is no label, unless the labels must be in this table and no other column
+    can hold them.
 
     Args:
         table: The user's table.
@@ -256,7 +257,8 @@ def _labels_alone(
 ) -> NDArray[Any]:
     """Take the labels from a table that has no label column.
 
-    The labels are the table's only column, or its numbered one-hot columns.
+    The labels are the table's only column, if its name is 0 because the file gives it
+    no name, or the table's numbered one-hot columns.
     """
     if len(names) == 1 and names[0] == "0":
         return _label_column(table, names[0], where)
@@ -286,8 +288,9 @@ def _label_column(table: pd.DataFrame, name: str, where: str) -> NDArray[Any]:
 def _chosen(others: Sequence[str], columns: Sequence[str], where: str) -> list[str]:
     """Choose the columns that `--columns` names.
 
-    A name comes before a pattern. Columns that match the same pattern are in the order
-    of their numbers.
+    An entry that is the name of a column selects only this column, even if the entry
+    also matches others as a pattern. Columns that match the same pattern are in the
+    order of their numbers.
     """
     chosen: list[str] = []
     for pattern in columns:
@@ -322,8 +325,9 @@ def _refuse_foreign(
 ) -> None:
     """Refuse columns that are not classes.
 
-    A column that is numbered, or that `--columns` names and not only matches, may look
-    like anything. But it may neither equal the labels nor sum up the other columns.
+    A column that equals the labels, or sums up the other columns, is always refused.
+    Another column that does not look like a class is refused only if a pattern of
+    `--columns` matches it and no entry of `--columns` is its name.
 
     Args:
         values: The numbers of the chosen columns.
@@ -358,9 +362,11 @@ def _refuse_foreign(
 
 
 def numbered_columns(columns: Sequence[str]) -> list[str]:
-    """The columns that count from 0 or 1 under one prefix; empty if there are none.
+    """The columns that are numbered from 0 or 1 without a gap, as in `class_0_logit`.
 
-    If there are several numbered groups, none is known to be that of the classes.
+    Their names must be equal except for the number. The list is empty if there is no
+    such group of columns, or if there are several numbered groups, because it is then
+    not known which of them holds the classes.
     """
     groups: dict[tuple[str, str], dict[str, int]] = {}
     for column, plain in zip(columns, plain_names(columns), strict=True):
@@ -377,7 +383,8 @@ def plain_names(names: Sequence[str]) -> list[str]:
     """The names with `0.0`, `1.0`, ... written as `0`, `1`, ...
 
     Labels of type float give such names. If a name ends in another fraction, as in
-    `0.0`, `0.1`, ..., the fractions count, and the names stay as they are.
+    `0.0`, `0.1`, ..., the columns are numbered by the fractions, and the names stay as
+    they are. They also stay if two of them would become equal.
     """
     matches = [FRACTION.fullmatch(name) for name in names]
     if any(match and match["rest"] != "0" for match in matches):
@@ -392,7 +399,10 @@ def plain_names(names: Sequence[str]) -> list[str]:
 
 
 def numbered_key(name: str) -> tuple[tuple[str, str], int]:
-    """The key that sorts numbered columns: the text around the number, the number."""
+    """The key that sorts numbered columns: the text around the number, and the number.
+
+    The number is -1 if `name` has none.
+    """
     match = NUMBER_INSIDE.fullmatch(name)
     if not match:
         return (name, ""), -1
