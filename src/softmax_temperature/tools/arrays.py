@@ -1080,8 +1080,8 @@ def _refuse_quantised(values: NDArray[Any], name: str) -> None:
     `values` have shape (n, classes, ...).
     """
     classes = values.shape[1]
-    # Look at the first row first: for almost all other tables, it shows that they are no
-    # such output.
+    # Look at the first row first: it shows that almost all other tables are no such
+    # output.
     for rows in (values[:1], values):
         numbers = rows.astype(np.float64)
         if not (numbers == np.floor(numbers)).all() or numbers.max() > 127:
