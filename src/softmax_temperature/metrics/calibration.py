@@ -101,11 +101,11 @@ def adaptive_calibration_error(
 ) -> Tensor:
     """ECE over bins of equal mass (AdaECE, section 2).
 
-    Bin sizes differ by at most one: the n % bins bins of lowest confidence hold one
-    sample more. All samples are used. If samples of equal confidence lie at an edge,
-    the correct and the wrong samples are split between the two bins in the same
-    proportion. Arguments, return value and errors are those of
-    `expected_calibration_error`.
+    Bin sizes differ by at most one: if `bins` does not divide n, the first `n % bins`
+    bins, which have the lowest confidence, hold one sample more. All samples are used.
+    If samples of equal confidence lie at an edge, the correct and the wrong samples are
+    split between the two bins in the same proportion. Arguments, return value and
+    errors are those of `expected_calibration_error`.
     """
     # Deviation: we use all samples. The released code interpolates bin edges between
     # sorted confidences and leaves the bins open on the left, which drops the smallest
@@ -137,7 +137,7 @@ def classwise_calibration_error(
 
 
 def noise_floor(probs: Tensor, *, bins: int = 15, seed: int = 0) -> Tensor:
-    """Mean ECE that a perfectly calibrated model shows on n samples (source: ours).
+    """Mean ECE of a perfectly calibrated model with these confidences (source: ours).
 
     The floor is the mean over 500 simulations in which each prediction is correct with
     probability equal to its confidence; the draws are the same on every device. An ECE

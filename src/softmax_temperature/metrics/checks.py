@@ -8,8 +8,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-# Another numbering of the labels counts as better only if it makes more predictions
-# right than wrong, by this many standard deviations of the difference.
+# Another numbering of the labels counts as better only if it agrees with more
+# predictions than the given one, by this many standard deviations of the difference.
 CLEAR_DIFFERENCE = 4
 # Labels are judged to count from 1 only if, read in this way, they agree with the
 # predictions in at least the share `SHIFTED_ACCURACY` of the rows, in at least
@@ -279,8 +279,9 @@ def check_not_wrapped(
 ) -> None:
     """Refuse labels that wrapped because their dtype is too narrow for the classes.
 
-    A narrow dtype is allowed as long as every label fits. A negative label, or a label
-    equal to the largest unsigned number, shows that a larger number has wrapped around.
+    A dtype that cannot hold the largest class is allowed as long as every label fits. A
+    negative label, or a label equal to the largest number of an unsigned dtype, shows
+    that a larger number has wrapped around.
 
     Args:
         labels: A tensor or an array of integers.

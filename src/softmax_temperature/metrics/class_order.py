@@ -73,7 +73,7 @@ class Votes(NamedTuple):
 def check_class_order(
     labels: Tensor, scores: Tensor, name: str = "labels", *, any_order: bool = False
 ) -> None:
-    """Refuse labels that evidently number the classes in another order.
+    """Refuse labels that evidently do not number the classes in the columns' order.
 
     Labels that count from 1 are refused, and so are orders that come from sorting
     numbers as texts. The evidence is that the model agrees much more often with the

@@ -38,7 +38,7 @@ def label_columns(scores: Tensor, labels: Tensor) -> list[int]:
 
 
 def check_no_label_column(scores: Tensor, labels: Tensor, name: str = "logits") -> None:
-    """Refuse scores of which a column equals the labels in every row.
+    """Refuse scores if one of their columns equals the labels in every row.
 
     Args:
         scores: Shape (n, columns).

@@ -35,9 +35,10 @@ WHOLES = {
 # Rows with equal sums are therefore judged to be probabilities only if their maxima
 # have at least this many distinct values.
 FEWEST_DISTINCT_MAXIMA = 5
-# A table of at least `FEW_ROWS` rows holds sigmoids if this share of the rows lies in
-# [0, 1], and their numbers lie on both sides of 0.5 and span this range. Logits of an
-# untrained network span less.
+# A table of at least `FEW_ROWS` rows holds sigmoids if at least the share
+# `SIGMOID_SHARE` of the rows lies in [0, 1], and the numbers in these rows lie on both
+# sides of 0.5 and span at least `SIGMOID_RANGE`. Logits of an untrained network span
+# less.
 SIGMOID_SHARE = 0.95
 SIGMOID_RANGE = 0.3
 # What a network returns may lie in [0, 1] without being sigmoids, for instance after a

@@ -842,7 +842,7 @@ def _refuse_correctness(labels: NDArray[Any], classes: int, name: str) -> None:
 
 
 def refuse_label_column(values: NDArray[Any], labels: NDArray[Any], name: str) -> None:
-    """Refuse scores (n, classes) of which a column equals the labels in every row."""
+    """Refuse scores (n, classes) if a column of them equals the labels in every row."""
     plain = plain_labels(labels)
     if plain is None or values.ndim != 2 or values.shape[1] < 2:
         return

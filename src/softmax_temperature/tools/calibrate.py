@@ -145,7 +145,11 @@ class CalibrationReport:
         return float(self.data["temperature"]["nll"]["temperature"])
 
     def to_frame(self) -> pd.DataFrame:
-        """A data frame with a row per metric and each arm's value, low and high."""
+        """A data frame with a row per metric.
+
+        Each arm has three columns: the metric's value, and the low and high end of its
+        interval.
+        """
         import pandas as pd
 
         shown = [key for _, key, _ in self._shown_rows()]

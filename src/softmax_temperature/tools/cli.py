@@ -463,8 +463,8 @@ def compare(
 ) -> None:
     """Check whether the results in this folder equal a commit's.
 
-    Counts the files that are equal, and names the largest relative difference between
-    numbers and the verdicts that differ. Exits with 1 if results are not reproduced.
+    Counts the files that are equal, and names the verdicts that differ and the largest
+    relative difference between numbers. Exits with 1 if results are not reproduced.
     """
     from softmax_temperature.params import read_params
 

@@ -249,7 +249,8 @@ def _is_about_time(name: PurePosixPath) -> bool:
 def _depends_on_bits(name: PurePosixPath, place: str) -> bool:
     """Whether the text at `place` is a digest that depends on the last bits of results.
 
-    The numbers in the results are compared in the other files.
+    Such digests may differ, because the numbers that they depend on are compared in the
+    other files.
     """
     return name.name == RECORDS and _DIGEST.search(place) is not None
 

@@ -70,7 +70,8 @@ def check_map_labels(
             f"{name}logits {logits.shape}, got {labels.shape}",
             _remedy(labels, logits.shape),
         )
-    # If all axes are equally long, the shapes do not show which of them is the classes.
+    # If all axes but the first are equally long, the shapes do not show which of these
+    # axes holds the classes.
     if labels.shape == logits.shape[:-1] and logits.dtype.kind in "fiu":
         _refuse_classes_at_end(logits, labels, name)
 

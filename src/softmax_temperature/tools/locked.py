@@ -6,8 +6,9 @@ The program runs before anything is installed, so it uses only the standard libr
 
 A package in the lock is needed if pyproject.toml names it for the library, its build or
 one of the extras, or if the lock's comments `# via` say that a needed package requires
-it. If a CPU build of the pinned torch is installed, the lines of torch and of the
-packages that only CUDA needs are left out, so that the installed build is kept.
+it. If CPU builds of the pinned torch and torchvision are installed, the lines of these
+two and of the packages that only CUDA needs are left out, so that the installed builds
+are kept.
 """
 
 import re
