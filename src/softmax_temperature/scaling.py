@@ -32,8 +32,8 @@ BRACKET_STEP = 1e8
 # Largest ratio of the temperature to the mean margin of the labels. At larger ratios,
 # float64 rounding hides the slope at the optimum.
 LARGEST_RATIO = 1e8
-# Smallest value that the largest margin may have: the inverse of a smaller one, times
-# the bracket, would exceed float64.
+# Smallest value that the largest margin may have, unless it is 0: the inverse of a
+# smaller one, times the bracket, would exceed float64.
 SMALLEST_MARGIN = 1e-300
 # Largest accepted distance from a label's logit to the largest of its row: this number
 # times `LARGEST_RATIO` is still a float64.

@@ -137,7 +137,7 @@ def classwise_calibration_error(
 
 
 def noise_floor(probs: Tensor, *, bins: int = 15, seed: int = 0) -> Tensor:
-    """Mean ECE of a calibrated model with the confidences of `probs` (source: ours).
+    """Mean ECE of a perfectly calibrated model with these `probs` (source: ours).
 
     The floor is the mean over 500 simulations in which each prediction is correct with
     probability equal to its confidence; the draws are the same on every device. An ECE

@@ -231,10 +231,10 @@ def check_not_of_sigmoid(logits: Tensor, name: str = "logits") -> bool:
 def check_not_log_probs(logits: Tensor) -> None:
     """Refuse logits (n, classes) whose exponentials sum to one in every row.
 
-    Call it before changing logits so that their exponentials no longer sum to one. A
-    table passes if it has fewer than `FEW_ROWS` rows, or if its rows have few distinct
-    maxima: a new last layer may return the logarithms of the classes' frequencies in
-    every row.
+    Call it before a change to the logits after which their exponentials would no longer
+    sum to one. A table passes if it has fewer than `FEW_ROWS` rows, or if its rows have
+    few distinct maxima: a new last layer may return the logarithms of the classes'
+    frequencies in every row.
     """
     rows = logits.detach()
     tolerance = max(SUM_TOLERANCE_OF_FEW, 2 * torch.finfo(rows.dtype).eps)

@@ -168,7 +168,7 @@ def plain_labels(labels: NDArray[Any]) -> NDArray[np.float64] | None:
 
 
 def is_nested(values: Any) -> bool:
-    """Whether `values` are objects whose first entry is a list, an array or a tensor."""
+    """Whether `values` are objects, of which the first is a list, array or tensor."""
     first = values.flat[0] if values.dtype.kind == "O" and values.size else None
     return isinstance(first, list | tuple | np.ndarray | torch.Tensor)
 

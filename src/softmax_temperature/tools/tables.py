@@ -384,7 +384,8 @@ def plain_names(names: Sequence[str]) -> list[str]:
 
     Labels of type float give such names. If a name ends in another fraction, as in
     `0.0`, `0.1`, ..., the columns are numbered by the fractions, and the names stay as
-    they are. They also stay if two of them would become equal.
+    they are. They also stay if only one of them ends in `.0`, or if two of them would
+    become equal.
     """
     matches = [FRACTION.fullmatch(name) for name in names]
     if any(match and match["rest"] != "0" for match in matches):
