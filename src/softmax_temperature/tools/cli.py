@@ -431,7 +431,7 @@ def plan(
     ),
     as_json: Json = False,
 ) -> None:
-    """List what dvc repro would run, and how long it took when last run."""
+    """List what dvc repro would run, and how long it took last time."""
     from softmax_temperature.params import read_params
 
     with uncollected():
@@ -483,7 +483,7 @@ def compare(
 
 @command
 def verify(as_json: Json = False) -> None:
-    """Compare artifacts with their manifests, and checkpoints with their digests."""
+    """Compare artifacts and checkpoints with their recorded digests."""
     with uncollected():
         from softmax_temperature.tools import project
 
