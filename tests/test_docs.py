@@ -515,7 +515,7 @@ def test_claims_are_cards_with_their_verdicts_as_badges(site_folder: Path) -> No
     assert primary
     assert others
     assert [text for text in others if '<b class="verdict ' not in text] == []
-    # The card says the verdict of the primary study once.
+    # A card states the verdict as a badge, so the primary study's text omits it.
     assert [text for text in primary if "verdict" in text] == []
     assert [text for text in primary if "its primary study" in text] == []
 

@@ -134,7 +134,7 @@ def test_data_without_an_optimum_are_recognised_at_every_scale(scale: float) -> 
 def test_the_estimator_scales_with_the_logits_and_says_nothing(
     criterion: str, scale: float
 ) -> None:
-    # Warnings are errors, so the estimator also does not doubt these logits.
+    # In the tests a warning is an error, so the estimator does not warn here.
     logits, labels = drawn(2000, temperature=2.0)
     scaler = TemperatureScaler(criterion=criterion).fit(scale * logits, labels)
     assert not scaler.at_bound_
@@ -148,7 +148,7 @@ def test_the_temperature_by_calibration_error_is_near_that_of_equal_confidence()
     best = fit_temperature(logits, labels, criterion="ece")
     correct = (logits.argmax(dim=1) == labels).double().mean()
     confidence = torch.softmax(logits / best.temperature, dim=1).amax(dim=1).mean()
-    # The calibration error is at least this distance.
+    # The calibration error is at least the difference between accuracy and confidence.
     assert abs(confidence - correct) <= best.value
     for temperature in torch.logspace(-2, 2, 200).tolist():
         probs = torch.softmax(logits / temperature, dim=1)

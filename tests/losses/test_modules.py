@@ -251,7 +251,8 @@ def test_a_batch_that_is_all_void_is_nan_zero_or_zeros_as_in_torch(
 
 def test_a_label_is_widened_before_it_is_compared_with_the_ignored_one() -> None:
     logits = torch.zeros(1, 200)
-    label = torch.tensor([156], dtype=torch.uint8)  # As a byte, -100 is 156.
+    # As a byte, -100 is 156, but the label 156 must not be ignored.
+    label = torch.tensor([156], dtype=torch.uint8)
     assert FocalLoss(0.0)(logits, label).item() == pytest.approx(5.298317)  # log 200
 
 

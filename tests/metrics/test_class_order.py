@@ -220,7 +220,7 @@ def mistaken(rows: int, classes: int, generator: np.random.Generator) -> Drawn:
 def test_a_bad_model_is_not_refused(model: Any, classes: int, rows: int) -> None:
     for seed in range(8):
         logits, labels = model(rows, classes, np.random.default_rng(seed))
-        # Labels that do not hold 0 may count from 1, which is another check.
+        # Labels without class 0 may count from 1, which another check judges.
         labels[0] = 0
         assert not refused(logits, labels, any_order=True)
 

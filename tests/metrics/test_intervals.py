@@ -46,7 +46,7 @@ def test_the_interval_of_one_bin_by_hand() -> None:
     error = one_bin(half, (torch.arange(100) % 2).double())
     assert error.value == 0
     assert error.largest_bias == pytest.approx(0.05 * math.sqrt(2 / math.pi))
-    deviation = math.hypot(0.05, 0.01)  # Unseen noise has sd 1 / n.
+    deviation = math.hypot(0.05, 0.01)  # The unseen variance is 1 / n^2.
     assert error.interval == pytest.approx((0.0, 1.6449 * deviation), abs=1e-5)
     # If every prediction is right, the gap of 0.5 is far from 0 and does not vary.
     error = one_bin(half, torch.ones(100, dtype=torch.float64))
@@ -174,7 +174,7 @@ def test_an_interval_from_its_parts_by_hand() -> None:
     error = binned(0.3, 0.1, largest_bias=0.2, total_parts=total)
     expected = (0.28 - 0.01959964, 0.3 + 0.01644854)
     assert error.interval == pytest.approx(expected, abs=1e-7)
-    # Unseen noise adds 0.0003 to the variance of 0.0001.
+    # The unseen variance adds 0.0003 to the observed 0.0001.
     error = binned(0.3, 0.1, unseen_variance=0.0003)
     assert error.interval == pytest.approx((0.3 - 0.03289707, 0.3 + 0.03289707))
 
@@ -187,7 +187,8 @@ def test_the_interval_of_a_change_by_hand() -> None:
     high = -0.2 + 0.04 + 0.03289707 - 0.02
     low = -0.2 - 0.05 - 0.03289707 + 0.01
     assert change_interval(new, old) == pytest.approx((low, high), abs=1e-7)
-    # The absolute value of the sum of the old arm's gaps is a lower bound of its error.
+    # The absolute value of the sum of all gaps, here 0.28, is a lower bound of the old
+    # error.
     total = torch.full((100,), 0.28, dtype=torch.float64)
     bounded = old._replace(total_parts=total)
     high = 0.1 - 0.28 + 0.03289707 - 0.02

@@ -335,7 +335,8 @@ def test_the_share_of_rows_decides() -> None:
     with pytest.raises(ValueError, match="98 % of the rows"):
         check_not_probs(mixed)
     check_not_probs(PROBS[:1])  # The logits of one row may sum to 1 by chance.
-    check_not_probs(torch.eye(3)[LABELS.clamp(max=2)])  # Logits of a toy example.
+    # One-hot rows may be the logits of a toy example, so they pass.
+    check_not_probs(torch.eye(3)[LABELS.clamp(max=2)])
 
 
 class HiddenSoftmax(nn.Module):
@@ -438,7 +439,7 @@ def use_output(outputs: Tensor) -> None:
 SPREAD_LABELS = torch.arange(ROWS) % 2
 
 
-# Labels that have nothing to do with the logits are no better than chance.
+# The logits have nothing to do with the labels, so the library rightly warns.
 unrelated = pytest.mark.filterwarnings(
     "ignore:The logits are no better than chance:sklearn.exceptions.ConvergenceWarning"
 )
@@ -520,7 +521,8 @@ def test_the_graph_shows_nothing_where_there_is_none_or_it_hides_functions() -> 
     assert is_of_sigmoid(hidden) is None
     compiled = torch.compile(torch.sigmoid, backend="aot_eager")
     assert is_of_sigmoid(compiled(scores)) is None
-    # Outputs are then judged by their values, and these spread from 0 to 1.
+    # If the graph does not show the last function, outputs are judged by their values.
+    # These values spread from 0 to 1, so they are refused as a sigmoid's.
     outputs = compiled(logits().requires_grad_())
     with pytest.raises(ValueError, match="as a sigmoid's do"):
         losses.FocalLoss()(outputs, LABELS)
@@ -582,7 +584,8 @@ def test_a_positive_network_is_not_stopped_while_it_trains_with_cooling() -> Non
         with torch.no_grad():
             outputs = network(images)
         cooling.cool(outputs, LABELS)
-        # The smallest and the largest of these would be taken for saturated sigmoids.
+        # These numbers lie in [0, 1] and come near both ends, so by their values alone
+        # they would be taken for saturated sigmoids.
         scaled = outputs - outputs.min() + 1e-3
         with torch.no_grad():
             cooling.cool(scaled / (1.001 * scaled.max()), LABELS)
@@ -614,7 +617,8 @@ def test_cooling_refuses_log_probabilities_and_a_scaler_takes_them() -> None:
         Cooling(ending)
     wrapped = fitted().wrap(ending)
     direct = (ending[0](images) / wrapped.temperature).log_softmax(dim=1)
-    # As the documentation of `wrap` says, the result must be normalised.
+    # The wrapped network divides log-probabilities, so its outputs must be normalised
+    # again, as the documentation of `wrap` says.
     assert (wrapped(images).exp().sum(dim=1) - 1).abs().max() > 0.1
     torch.testing.assert_close(wrapped(images).log_softmax(dim=1), direct)
 

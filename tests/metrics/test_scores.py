@@ -242,7 +242,8 @@ def test_labels_that_count_from_1_are_refused_without_their_last_class(
     some = labels < 7
     with pytest.raises(ValueError, match=r"from 1 to 7 agree .*Subtract 1: column c"):
         score(logits[some], labels[some] + 1)
-    # The first class may be missing, and a model may hardly predict anything else.
+    # Class 0 may be missing from the labels, even if the model predicts hardly any
+    # other class.
     later = labels > 0
     score(logits[later], labels[later])
     collapsed = logits[later] + torch.tensor([9.0] + 7 * [0.0])

@@ -92,7 +92,7 @@ SIZES: dict[str, tuple[str, dict[str, Any], int, int]] = {
     # 26.
     "wide-28-10": ("wide_resnet", {"depth": 28}, 36_479_194, 26),
     "wide-26-10": ("wide_resnet", {"depth": 26}, 36_479_194, 26),
-    # A batch norm follows each projection, but not the last stage.
+    # A batch norm follows each projection, but none follows the last stage.
     "wide-released": ("wide_resnet", {"as_released": True}, 36_481_434, 26),
     "wide-unnormalised": ("wide_resnet", {"batch_norm": False}, 36_471_338, 26),
     "resnet50-crelu": (

@@ -22,9 +22,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(autouse=True)
 def _in_empty_folder(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Start each test in the same emptied folder, so that worker processes stay.
+    """Start each test in the same, emptied folder, so that tests share the workers.
 
-    A worker works in one folder, and its start, which imports torch, takes seconds.
+    A worker process stays in the folder in which it was started. Starting one takes
+    seconds, because it imports torch.
     """
     for path in folder.iterdir():
         shutil.rmtree(path) if path.is_dir() else path.unlink()

@@ -79,7 +79,7 @@ def test_the_verdict_comes_first_and_names_the_temperature(
 def test_a_script_can_print_a_report_in_any_encoding(overconfident: Drawn) -> None:
     logits, labels = overconfident
     verdicts = set()
-    # One report advises to scale, one to leave the logits, and one found no optimum.
+    # One report advises scaling, one advises against it, and one found no optimum.
     for given in (logits, logits / 2, -logits):
         report = calibrate(given, labels)
         verdicts.add(report.data["verdict"].split(":")[0])
@@ -553,7 +553,7 @@ def test_half_precisions_largest_number_stands_for_infinity(
     for given in (logits, logits.numpy()):
         with pytest.raises(ValueError, match=r"got 65504 in row 17, class 0"):
             calibrate(given, labels)
-    # In a wider type it is a number like any other.
+    # In a wider type, a large logit is a number like any other.
     wide = logits.float()
     wide[17, 0] = 5000
     labels = labels.clone()

@@ -306,7 +306,7 @@ def test_a_line_of_numbers_that_count_as_fractions_is_a_header(tmp_path: Path) -
     pd.DataFrame(LOGITS, columns=np.arange(CLASSES) * 1.0).to_csv(path, index=False)
     found = read_arrays(path, "logits", required=("logits",))
     np.testing.assert_allclose(found["logits"], LOGITS)
-    # Two such numbers are probabilities.
+    # A first line of only two such numbers is no header: it holds probabilities.
     np.savetxt(path, np.eye(2)[[0, 1, 1]], fmt="%.1f", delimiter=",")
     found = read_arrays(path, "probs", required=("probs",))
     np.testing.assert_array_equal(found["probs"], np.eye(2)[[0, 1, 1]])

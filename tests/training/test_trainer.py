@@ -245,7 +245,7 @@ def test_images_are_augmented_for_training_and_not_for_evaluation(
 def test_dropout_differs_between_epochs_and_seeds_and_leaves_the_generator_alone(
     make_trainer: MakeTrainer, make_network: Any, make_images: Any
 ) -> None:
-    # All images are identical, so the units that are zero do not depend on the order.
+    # All images are identical, so the order does not affect which units are zero.
     images = ImageSet(
         make_images(1).inputs.expand(24, -1, -1, -1), torch.arange(24) % 4, "train"
     )

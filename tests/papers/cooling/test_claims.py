@@ -58,7 +58,7 @@ def runs() -> Iterator[Runs]:
 
 
 def _runs() -> Runs:
-    """A study in which every claim holds that its runs can decide."""
+    """A study in which all claims hold that its runs can decide."""
     names = [
         Run("vgg", schedule, arm, seed)
         for schedule in SCHEDULES

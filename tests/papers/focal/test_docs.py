@@ -34,7 +34,10 @@ def page(project_root: Path) -> str:
 
 
 def estimates(root: Path) -> Iterator[tuple[float, float, float]]:
-    """Value and interval of every claim and task: as stored, times 100, and negated."""
+    """Yield every claim's and task's value and interval, as stored and times 100.
+
+    Each of them also occurs with the opposite sign.
+    """
     for study in STUDIES:
         path = root / "results" / study / "focal" / "claims.json"
         for row in json.loads(path.read_text(encoding="utf-8")):

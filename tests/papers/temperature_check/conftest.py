@@ -146,8 +146,8 @@ def make_runs(*groups: list[Row]) -> Runs:
     """A study of training runs and of gradient flows.
 
     A row has the columns of `COLUMNS`; values in "validation", "test", "scaled" (on
-    test data, after temperature scaling) and "train"; and the moments of its flow in
-    "course".
+    test data, after temperature scaling) and "train"; and, in "course", what was
+    observed at each time of its gradient flow.
     """
     table = []
     values = []

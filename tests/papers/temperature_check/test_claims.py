@@ -152,9 +152,9 @@ def test_an_effect_of_the_norm_needs_one_of_the_temperature_beside_it() -> None:
 
 
 def test_one_mean_minus_half_of_another_by_hand() -> None:
-    # The first values and half of the second have variances 2 and 8 / 4, which are
-    # multiplied by 1 / 2 + 1 / 1. The squared standard errors are 3 and 3, with 2
-    # degrees of freedom.
+    # The first values have variance 2, and the halves of the second values have
+    # variance 8 / 4 = 2. Times 1 / 2 + 1 / 1, each becomes a squared standard error of
+    # 3. The difference has 2 degrees of freedom.
     part = minus_half(np.array([1.0, 3.0]), np.array([4.0, 8.0]))
     assert (part.value, part.error) == pytest.approx((-1.0, 6**0.5))
     assert (part.degrees, part.n) == (2, 2)
