@@ -365,5 +365,5 @@ def measured_anew(
 
 
 def stuck(runs: Runs, which: Where) -> Runs:
-    """The study, in which the runs that `which` selects have the accuracy of guessing."""
+    """The study, in which the runs that `which` selects are as accurate as guessing."""
     return measured_anew(runs, "accuracy", lambda _: 0.1, which)
