@@ -11,7 +11,8 @@ import pytest
 def run_program(path: Path, *arguments: str) -> int:
     """Run a program as `python path arguments...` does, and return its exit code."""
     with pytest.MonkeyPatch.context() as patch:
-        # The program changes the import path, also that of its child processes.
+        # The program changes the import path, also that of child processes, so both are
+        # restored afterwards.
         patch.syspath_prepend(path.parent)
         patch.setenv("PYTHONPATH", os.environ.get("PYTHONPATH", ""))
         patch.setattr(sys, "argv", [str(path), *arguments])

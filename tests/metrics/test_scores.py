@@ -180,7 +180,7 @@ def test_a_narrow_label_is_not_the_void_that_it_wraps_to(
 
 
 def masked(samples: int = 300) -> tuple[Tensor, Tensor]:
-    """Logits with up to seven masked classes in a row, and labels on the others."""
+    """Logits with up to seven masked classes per sample, and labels on the others."""
     logits, labels = drawn(samples)
     mask = torch.rand(logits.shape, generator=torch.Generator().manual_seed(3)) < 0.5
     mask[:2] = True  # Only the label is left.

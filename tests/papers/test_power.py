@@ -621,7 +621,7 @@ def test_a_norm_with_an_effect_at_the_bound_rarely_passes_for_weak(
     epochs = 50.0 if name.endswith("50-epochs") else 5.0
 
     def at_bound(generator: np.random.Generator) -> Runs:
-        """Sweeps in which the true effect of the norms equals the claim's bound."""
+        """Sweeps in which norms matter as much as the bound says."""
         rows = sweep(generator, "net", [0.6, *[0.7] * 6], seeds=2, confirm=10)
         for norm in (0, 1, 10, 30, 100):
             accuracy = 0.7 - 0.1 * share * (norm == 100)

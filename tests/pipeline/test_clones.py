@@ -117,7 +117,7 @@ def make_repository(folder: Path) -> Path:
     for leaf in ("oak", "elm"):
         for number in range(12):
             write_leaf(folder.parent / "disk", leaf, number, number)
-    # With the bytecode, which Python would otherwise compile again.
+    # Copy the bytecode too; otherwise Python would compile the modules again.
     for name in ("src", "pipeline"):
         shutil.copytree(ROOT / name, folder / name)
     graph = read_yaml(ROOT / "dvc.yaml")
@@ -138,8 +138,8 @@ def write_params(folder: Path, names: list[str], disk: Path) -> None:
     params = profile("smoke")
     content = params.model_dump(mode="json")
     content["data"]["root"] = str(disk)
-    # The sentences have a name of their own, so that no paper that is left out uses
-    # them.
+    # Data sets that only left-out papers name are not prepared. No paper names
+    # `sentences`, so these are prepared.
     source = {"sentences": {"source": "phrases"}}
     content["datasets"] = {name: source.get(name, {}) for name in names}
     content["papers"] = ["cooling"]

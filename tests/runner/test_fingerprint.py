@@ -58,7 +58,7 @@ def test_libraries_have_the_names_and_versions_that_are_installed() -> None:
 @pytest.fixture
 def package(tmp_path: Path) -> Path:
     """The folder of a copy of the package, which tests may edit."""
-    # With the bytecode, which Python would otherwise compile again.
+    # Copy the bytecode too; otherwise Python would compile the modules again.
     copytree(source_path(PACKAGE).parent, tmp_path / PACKAGE)
     return tmp_path
 

@@ -54,7 +54,7 @@ def sizes(data: PreparedData) -> list[int]:
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project folder with the raw data `birds.npz` and `imdb.jsonl`."""
+    """The folder of raw data, `birds.npz` and `imdb.jsonl`, in an empty project."""
     monkeypatch.chdir(tmp_path)
     raw = Path("räw data")
     raw.mkdir()

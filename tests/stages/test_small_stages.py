@@ -26,7 +26,7 @@ from tests.conftest import ROOT
 
 
 def tried(right: int | None) -> Any:
-    """The artifact of a run with `right` of four samples right; None: it diverged."""
+    """The artifact of a run with `right` of four samples right; None means diverged."""
     logits = torch.eye(2)[[0] * (right or 0) + [1] * (4 - (right or 0))]
     tensors = {
         "validation.logits": logits,

@@ -56,7 +56,7 @@ focal:
 
 @pytest.fixture(autouse=True)
 def root(project_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project folder with the profile `some` and an empty data.root."""
+    """The empty data.root of a project folder that has the profile `some`."""
     monkeypatch.chdir(tmp_path)
     Path("profiles").mkdir()
     Path("profiles/defaults.yaml").write_text(

@@ -117,7 +117,7 @@ def work():
 
 assert exit_code(work) == 0
 """
-# The last act of the two processes, because each start takes seconds.
+# The two processes run this last, because starting them again would take seconds.
 FAILS = """
 from softmax_temperature.runner import distributed
 from tests.runner import toy
@@ -152,7 +152,13 @@ def run(program: str, folder: Path, *, count: int) -> tuple[int, str]:
 
 
 class Ended(NamedTuple):
-    """How two processes ended, and the folder of what one and two have trained."""
+    """How two processes ended, and the folder with all results.
+
+    Attributes:
+        folder: The folder with the results of one process in `1`, and of two in `2`.
+        code: The exit code of the two processes.
+        said: What the two processes wrote to standard error.
+    """
 
     folder: Path
     code: int
@@ -161,7 +167,10 @@ class Ended(NamedTuple):
 
 @pytest.fixture(scope="module")
 def ended(tmp_path_factory: pytest.TempPathFactory) -> Ended:
-    """All training runs, by one process and by two, of which the two fail at last."""
+    """The end of the two processes that run `FAILS` after all training runs.
+
+    One process has then made the same training runs, for comparison.
+    """
     folder = tmp_path_factory.mktemp("trained")
     work = TRAININGS + STAGE
     (folder / "1").mkdir()
