@@ -128,7 +128,8 @@ def test_a_killed_worker_ends_the_stage_and_the_next_run_does_the_rest() -> None
     ):
         toy.run(1, 2, 3, 4, 5, engine="processes")
     Path("kill-3").unlink()
-    # Engines give equal results, and this process has imported torch already.
+    # Finish in this process, which has imported torch already: every engine gives the
+    # same results.
     toy.run(1, 2, 3, 4, 5)
     ran = toy.steps()
     # A checkpoint is written before its step is logged: the log lacks at most the step

@@ -410,7 +410,7 @@ def content(trainer: Trainer, rows: Any) -> tuple[bytes, str]:
 def until_done(
     start: Callable[[], tuple[Trainer, Any]], job: Job, *, kills_first: bool = False
 ) -> tuple[Trainer, Any]:
-    """Train three epochs; after each, kill the run before its checkpoint, and restart."""
+    """Train three epochs; after each, kill the run before its checkpoint; restart it."""
     kills = Kills({1, 2, 3})
     while True:
         trainer, callback = start()
