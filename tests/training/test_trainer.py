@@ -410,7 +410,7 @@ def content(trainer: Trainer, rows: Any) -> tuple[bytes, str]:
 def until_done(
     start: Callable[[], tuple[Trainer, Any]], job: Job, *, kills_first: bool = False
 ) -> tuple[Trainer, Any]:
-    """Train three epochs; after each, kill the run before its checkpoint; restart it."""
+    """Train three epochs; kill and restart the run after each, before its checkpoint."""
     kills = Kills({1, 2, 3})
     while True:
         trainer, callback = start()
