@@ -410,7 +410,7 @@ def content(trainer: Trainer, rows: Any) -> tuple[bytes, str]:
 def until_done(
     start: Callable[[], tuple[Trainer, Any]], job: Job, *, kills_first: bool = False
 ) -> tuple[Trainer, Any]:
-    """Train three epochs; kill and restart the run after each, before its checkpoint."""
+    """Train three epochs; kill the run after each, before its checkpoint; restart."""
     kills = Kills({1, 2, 3})
     while True:
         trainer, callback = start()
