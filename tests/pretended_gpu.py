@@ -83,7 +83,8 @@ class PretendedGPU:
         self.waits: list[str] = []
         self.graph: PretendedGraph | None = None
         self.inside = False  # True during a call with GPU tensors.
-        self.unlike = False  # True during a call that waits only on a CPU.
+        # True during a call that reads numbers on a CPU, but on a GPU makes nothing wait.
+        self.unlike = False
         self._there: dict[int, StorageWeakRef] = {}
         self._pinned: dict[int, StorageWeakRef] = {}
 

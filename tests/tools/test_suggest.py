@@ -1,6 +1,6 @@
 """The shipped heuristic is the one that the tables of results score.
 
-Inside the fitted range `suggest` uses the heuristic, and outside it the constant.
+Inside the fitted range `suggest` uses the heuristic, outside it the best constant.
 """
 
 from contextlib import nullcontext

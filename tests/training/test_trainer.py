@@ -42,7 +42,7 @@ COSINE = {
 
 
 def order_by_hand(seed: int, epoch: int, count: int) -> Tensor:
-    """A random order of the samples, seeded with 63 bits of the sha256 of the names."""
+    """A random order, seeded with 63 bits of the sha256 of "SEED/epoch/EPOCH"."""
     names = f"{seed}/epoch/{epoch}".encode()
     generator = torch.Generator().manual_seed(
         int(hashlib.sha256(names).hexdigest()[:16], 16) // 2
