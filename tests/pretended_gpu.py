@@ -83,7 +83,7 @@ class PretendedGPU:
         self.waits: list[str] = []
         self.graph: PretendedGraph | None = None
         self.inside = False  # True during a call with GPU tensors.
-        # True during a call that reads numbers on a CPU, but on a GPU makes nothing wait.
+        # True during a call that reads numbers on a CPU but need not wait on a GPU.
         self.unlike = False
         self._there: dict[int, StorageWeakRef] = {}
         self._pinned: dict[int, StorageWeakRef] = {}
