@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -246,3 +247,16 @@ def test_a_plan_with_the_code_of_another_checkout_is_refused() -> None:
     Path("src/softmax_temperature").mkdir(parents=True)
     with pytest.raises(InputError, match="not the imported package"):
         plan(params)
+
+
+def test_no_library_complains_when_plan_ends(project_root: Path) -> None:
+    # A CUDA build of torch loads Triton when a text network is declared.
+    ended = subprocess.run(
+        [sys.executable, "-c", f"import {cli.__name__} as cli; cli.main()", "plan"],
+        cwd=project_root,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "cells to run" in ended.stdout
+    assert "leak" not in ended.stderr

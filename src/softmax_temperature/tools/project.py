@@ -80,13 +80,17 @@ def plan(params: Params) -> list[StagePlan]:
     # None if the cell must run.
     results: dict[Path, Path | None] = {}
     plans = []
-    for name, content in read_yaml(Path("dvc.yaml"))["stages"].items():
-        program = Path(content["cmd"].split()[1]).stem
-        with uncollected():
-            stages = stages_of(program)
-        if not stages:
+    # Import all stages first: declaring cells can load a library that complains at exit
+    # about objects which a later import has kept from the garbage collector.
+    with uncollected():
+        stages = {
+            name: stages_of(Path(content["cmd"].split()[1]).stem)
+            for name, content in read_yaml(Path("dvc.yaml"))["stages"].items()
+        }
+    for name, stages_of_name in stages.items():
+        if not stages_of_name:
             plans.append(StagePlan(name, None))
-        for stage in stages:
+        for stage in stages_of_name:
             try:
                 cells = stage.cells(params)
             except InputError as error:
