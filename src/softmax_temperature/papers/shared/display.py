@@ -147,7 +147,10 @@ NETWORKS = {
     "wrn-16-4": "Wide-ResNet-16-4",
     "wrn-28-10": "Wide-ResNet-28-10",
 }
-"""The networks, by their names in the parameters, without the parts in `_PARTS`."""
+"""Names of the networks for readers.
+
+The keys are the names in the parameter file, without the parts that `_PARTS` lists.
+"""
 
 _SIZES = {"small-": "small ", "wider-": "wider "}
 """Words for the prefixes that a network's name may have."""

@@ -130,8 +130,8 @@ def _names_of_lines(
 def _with_texts(table: pd.DataFrame, names: list[str]) -> pd.DataFrame:
     """A copy of `table` with names and metrics as texts, and with the differences.
 
-    The column `here` says whether our runs have a value or all diverged. The column
-    `percent` says whether the metric is a share.
+    The column `here` is true if our runs have a value, and also if all of them
+    diverged. The column `percent` is true if the metric is a share.
     """
     rows = table.copy()
     for name, default in ((STATUS, MEASURED), (METRIC, "")):
@@ -215,9 +215,9 @@ def _text(value: Any) -> str:
 
 
 def narrowest(texts: pd.DataFrame) -> int:
-    """The width of a table for readers, in characters, with lines broken at spaces.
+    """The smallest width, in characters, to which a table for readers can shrink.
 
-    A number is not broken before or after its "±".
+    Cells are wrapped at spaces, but not before or after a "±".
     """
     columns = (" ".join(map(str, [name, *texts[name]])) for name in texts)
     pieces = (column.replace(" ± ", "_±_").split() for column in columns)

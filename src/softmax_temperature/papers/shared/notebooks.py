@@ -525,7 +525,8 @@ def _without_common(texts: pd.DataFrame) -> tuple[str, pd.DataFrame]:
 def _without_remarks(texts: pd.DataFrame) -> tuple[str, pd.DataFrame]:
     """Split a table into a list of the remarks on each task, as HTML, and the rest.
 
-    Remarks stay in the table if there is one task, or one row for each task.
+    Remarks stay in the table if there is only one task, if each task has one row only,
+    or if the rows of a task have different remarks.
     """
     names = [name for name in _TASK if name in texts]
     columns = [name for name in _OF_TASK if name in texts]

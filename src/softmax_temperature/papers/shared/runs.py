@@ -42,9 +42,10 @@ if an experiment was not run.
 """
 REASON = "reason"
 DATA_MISSING = "data missing"
-"""The reason for an experiment whose data or weights are missing."""
+"""The reason given for a result that is missing because data or weights are."""
 NOT_TRAINED = "not trained"
-"""The reason for an experiment that was declared after the study was recorded."""
+"""The reason given for a result that is missing because its experiment was declared
+after the study was recorded."""
 RUNS_FILE = "runs.csv"
 VALUES_FILE = "tables/values.csv"
 
