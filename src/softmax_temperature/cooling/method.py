@@ -64,6 +64,10 @@ class Cooling:
     the temperature T of the network *in front of the buffer* anew and, with the default
     `refit`, divides the logits in front of the buffer by T^factor.
 
+    In the first epochs T can be far below 1: logits and gradients are then multiplied,
+    and training may collapse. Use a smaller learning rate, start after a few epochs, or
+    use `factor=0.5`; watch the accuracy.
+
     - "last_layer" changes only the buffer (Definition 3.1).
     - "distributed" spreads each correction over the layers and leaves the buffer at 1
       (Definition 3.2; `plan_redistribution`). Activations such as tanh then hold the

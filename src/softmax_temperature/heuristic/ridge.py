@@ -170,9 +170,10 @@ def fit_ridge(pairs: pd.DataFrame, accuracies: pd.DataFrame) -> RidgeHeuristic:
     The chosen penalty loses the least accuracy when each data set is left out in turn.
     If pairs were searched with several initialisations, a pair has weight 1 / (v + mean
     of v over pairs), scaled to mean 1. v, the column `log_variance`, is the variance
-    over initialisations of the logarithm of the best inverse temperature. The added
-    mean is a floor for initialisations that agree by chance. If each pair was searched
-    with one initialisation only, all pairs have the same weight.
+    over initialisations of the logarithm of the best inverse temperature. Adding the
+    mean keeps a pair whose initialisations agree by chance from getting an excessive
+    weight. If each pair was searched with one initialisation only, all pairs have the
+    same weight.
 
     Args:
         pairs: Pairs as defined in the package's docstring.

@@ -145,8 +145,8 @@ class Declared(Contrast):
         averaged_over: Factors over which the values of one task and seed are averaged.
         split_by: A factor, or another column of `Runs.table`, each of whose values is a
             separate part.
-        note_metrics: Other metrics of the same runs, by their names in the note, which
-            gives the same contrast for each of them.
+        note_metrics: Other metrics of the same runs, keyed by the name that the note
+            uses. The note reports the same contrast for each of them.
         lost_as: Words for the value that `of` gives to a lost run, if it gives one.
         note: Function that takes all runs of the study and the rows of the runs behind
             the contrast, and returns a text for the notes column, such as "3 of 8
