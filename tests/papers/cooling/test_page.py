@@ -1,11 +1,13 @@
 """The numbers in docs/cooling.md equal those of the committed studies."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from scipy import stats
 
 from softmax_temperature.papers.cooling.claims import gain_on_each_schedule
 from softmax_temperature.papers.cooling.study import (
@@ -132,6 +134,33 @@ def test_gains_at_half_width_equal_the_studys(page: str) -> None:
         assert f"| {' | '.join(cells)} | {interval(ours)} |" in page
 
 
+def test_all_fifteen_seeds_gain_less_than_the_four_that_are_paired(page: str) -> None:
+    runs = read(folder(HALF))
+    chosen = runs.select(TABLE_1 & where(schedule="none"))
+    rows = chosen.assign(accuracy=ACCURACY.of(runs, chosen))
+    plain = rows[rows["mode"] == "none"]
+    for mode, verb in (("distributed", "they reach"), ("periodic", "Cooling")):
+        cooled = rows[rows["mode"] == mode]
+        common = cooled["seed"].isin(plain["seed"])
+        assert (len(plain), len(cooled)) == (4, 15)
+        lucky = points(cooled.loc[common, "accuracy"].mean())
+        others = points(cooled.loc[~common, "accuracy"].mean())
+        assert re.search(rf"{verb} {lucky}( %, the other eleven| and) {others} %", page)
+        welch = stats.ttest_ind(cooled["accuracy"], plain["accuracy"], equal_var=False)
+        low, high = map(points, welch.confidence_interval(LEVEL))
+        gain = points(cooled["accuracy"].mean() - plain["accuracy"].mean())
+        unit = " points" if mode == "distributed" else ""
+        words = f"{mode} Cooling {'gains ' if unit else ''}{gain} [{low}, {high}]{unit}"
+        assert words in page
+
+
+def test_the_page_tells_the_networks_sizes(page: str) -> None:
+    for study, network in ((HALF, "small-vgg-half"), (FULL, "small-vgg")):
+        runs = read_csv(folder(study) / "runs.csv")
+        (size,) = runs.loc[runs["network"] == network, "parameters"].unique()
+        assert f"{size:,.0f}" in page
+
+
 def test_three_of_six_gains_miss_the_printed_value(page: str) -> None:
     outside = [
         (mode, schedule)
@@ -187,6 +216,9 @@ def test_gains_without_a_schedule_and_with_steps_have_the_verdicts_intervals(
 
 def test_the_page_quotes_the_archived_study(page: str) -> None:
     assert of_claim("cifar10_cpu_cooling", "no-schedule-is-needed") in page
+    for mode in MODES:
+        name = f"{mode.replace('_', '-')}-helps-without-schedule"
+        assert of_claim("cifar10_cpu_cooling", name) in page
     periodic = judged("cifar10_cpu_cooling")[
         "periodic-gains-nothing-with-smooth-schedule"
     ]
