@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 from softmax_temperature.papers.focal.tables import printed_numbers
 from softmax_temperature.papers.shared.claims import CONTRADICTED
@@ -33,11 +34,28 @@ def page(project_root: Path) -> str:
     return (project_root / "docs" / "focal.md").read_text(encoding="utf-8")
 
 
+def in_translation_after_scaling(root: Path) -> Iterator[tuple[float, float, float]]:
+    """Focal loss minus each other loss in ECE after scaling, with a 95 % interval."""
+    folder = root / "results" / "translation_multi30k" / "focal"
+    runs = pd.read_csv(folder / "runs.csv")
+    values = pd.read_csv(folder / "tables" / "values.csv", low_memory=False)
+    scaled = values[(values["split"] == "test") & (values["scaled"] == True)]  # noqa: E712
+    rows = runs[runs["task"] == "translation"].join(scaled.set_index("run")["ece"])
+    ece = rows.pivot_table(index="seed", columns="loss", values="ece")
+    for other in ("cross_entropy", "label_smoothing"):
+        paired = stats.ttest_rel(ece["focal"], ece[other])
+        low, high = paired.confidence_interval(0.95)
+        yield (ece["focal"] - ece[other]).mean(), low, high
+
+
 def estimates(root: Path) -> Iterator[tuple[float, float, float]]:
     """Yield every claim's and task's value and interval, as stored and times 100.
 
-    Each of them also occurs with the opposite sign.
+    Each of them also occurs with the opposite sign. The differences in translation
+    after scaling belong to no claim.
     """
+    for value, low, high in in_translation_after_scaling(root):
+        yield -100 * value, -100 * high, -100 * low
     for study in STUDIES:
         path = root / "results" / study / "focal" / "claims.json"
         for row in json.loads(path.read_text(encoding="utf-8")):
@@ -138,6 +156,56 @@ def printed_on(dataset: str) -> dict[tuple[str, str], float]:
     numbers = rows.set_index(["method", "metric"])["published"]
     places = product(LOSSES.values(), COLUMNS)
     return {place: numbers.get(place, np.nan) for place in places}
+
+
+def test_translation_gains_after_scaling(page: str, project_root: Path) -> None:
+    quoted = [
+        f"{-100 * value:.1f} [{-100 * high:.1f}, {-100 * low:.1f}]"
+        for value, low, high in in_translation_after_scaling(project_root)
+    ]
+    assert re.search(
+        rf"lowest ECE: {re.escape(quoted[0])} points lower than cross-entropy "
+        rf"and {re.escape(quoted[1])} lower than label smoothing",
+        " ".join(page.split()),
+    )
+
+
+def test_imdb_shows_no_advantage_at_the_chosen_epoch(
+    page: str, project_root: Path
+) -> None:
+    known = of_tables(project_root, "text", "imdb-cnn")
+    words = []
+    for loss in ("CE", "FL-3", "FLSD-53"):
+        row = known[loss, "ece"]
+        words.append(f"{100 * row['ours']:.1f} ± {100 * row['ours_sd']:.1f} %")
+    plain, gamma_3, flsd_53 = words
+    assert known["FLSD-53", "ece"]["ours"] > known["CE", "ece"]["ours"]
+    assert (
+        f"the ECE is {plain} with cross-entropy, {gamma_3} with gamma 3 "
+        f"and {flsd_53} with FLSD-53 (three seeds)"
+    ) in " ".join(page.split())
+
+
+def test_label_smoothing_on_cifar_100_with_and_without_the_failed_run(
+    page: str, project_root: Path
+) -> None:
+    folder = project_root / "results" / "focal_cifar100" / "focal"
+    runs = pd.read_csv(folder / "runs.csv")
+    values = pd.read_csv(folder / "tables" / "values.csv", low_memory=False)
+    chosen = runs["cell"].str.contains("cifar100-vgg/LS-0.05/")
+    rows = values[
+        values["run"].isin(runs.index[chosen])
+        & (values["split"] == "test")
+        & (values["epoch"] == 40)
+        & (values["scaled"] == True)  # noqa: E712
+    ]
+    good = rows[rows["accuracy"] > 0.1]
+    assert (len(rows), len(good)) == (3, 2)
+    by_ece, by_nll = (
+        f"{100 * good[name].mean():.1f}" for name in ("ece", "ece_by_nll")
+    )
+    assert f"have a mean of {by_ece} with T by ECE" in " ".join(page.split())
+    assert f"and of {by_nll} with T by NLL" in " ".join(page.split())
 
 
 @pytest.mark.parametrize(
