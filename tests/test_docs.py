@@ -374,6 +374,9 @@ def test_the_effects_of_the_readme_are_those_of_the_claims() -> None:
         assert ("secondary study" in row) == (study != known.primary["primary"])
         scale, digits = (1, 2) if paper == "classifier_temperature" else (100, 1)
         found = sides[study]
+        effect = row.split("|")[2]
+        if name != "Focal loss, scaled":
+            assert re.search(rf": .*\b{found['n']} (?:seeds|data sets)\b", effect)
         levels[paper] = f"{100 * found['level']:.3g} %"
         for estimate in [found, *(found["tasks"] if "VGG" in row else [])]:
             value, low, high = (
@@ -384,7 +387,7 @@ def test_the_effects_of_the_readme_are_those_of_the_claims() -> None:
             assert f"{value}{points} [{low}, {high}]" in row
         printed = row.rpartition("|")[0].rpartition("|")[2].strip()
         if found["published"] is None:
-            assert printed == "?"
+            assert printed == "not available"
         else:
             assert float(printed) == pytest.approx(
                 scale * found["published"], abs=0.5 * 10**-digits
@@ -396,6 +399,42 @@ def test_the_effects_of_the_readme_are_those_of_the_claims() -> None:
         f"{levels['cooling']} for Cooling and "
         f"{levels['classifier_temperature']} for cosine classifiers"
     ) in said
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
+def test_the_conclusions_are_those_of_the_results(page: str) -> None:
+    text = " ".join(TEXTS[page].split())
+    claims = {
+        (paper, side["profile"], claim.primary["id"]): side
+        for paper, known in evidence(ROOT / "results").items()
+        for claim in known
+        for side in claim.sides
+    }
+    study = "temperature_check"
+    gru = claims[study, study, "small-peaks-higher"]
+    value, low, high = (f"{100 * gru[end]:.1f}" for end in ("value", "low", "high"))
+    assert re.search(rf"gains {value} \[{low}, {high}\] (points )?\(98\.3 %\)", text)
+    assert gru["level"] == pytest.approx(0.983, abs=5e-4)
+    images = claims[study, study, "tuning-helps-every-architecture"]
+    assert images["low"] < 0 < images["high"]
+    assert "no gain is shown for images" in text
+    smooth = [
+        claims[
+            "cooling", "cooling_cifar10", f"{mode}-gains-nothing-with-smooth-schedule"
+        ]
+        for mode in ("last-layer", "distributed", "periodic")
+    ]
+    gains = sorted(f"{100 * one['value']:.1f}" for one in smooth)
+    assert f"gains {gains[0]} to {gains[-1]} points averaged over four smooth" in text
+    assert all(one["low"] < 0 < one["high"] for one in smooth)
+    fast = sorted(
+        f"{100 * task['value']:.1f}"
+        for one in smooth
+        for task in one["tasks"]
+        if "Exp Decay Fast" in str(task)
+    )
+    assert len(fast) == 3
+    assert f"include 0, and {fast[0]} to {fast[-1]} " in text
 
 
 @pytest.mark.parametrize("page", TEXTS)
