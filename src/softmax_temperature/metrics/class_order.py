@@ -22,6 +22,7 @@ from softmax_temperature.metrics.checks import (
     ArgumentError,
     check_not_shifted,
 )
+from softmax_temperature.metrics.sorted_rows import are_sorted, check_not_sorted
 
 # Another order must win by this many standard deviations both in the classes that it
 # moves up and in those that it moves down, because a model of ordered classes that
@@ -78,7 +79,8 @@ def check_class_order(
     Labels that count from 1 are refused, and so are orders that come from sorting
     numbers as texts. The evidence is that the model agrees much more often with the
     labels in the other order. Two classes are not judged, because a bad model may
-    mistake each for the other.
+    mistake each for the other. Rows that were sorted apart from their labels are also
+    refused (`check_not_sorted`).
 
     Args:
         labels: Shape (n,), in [0, classes).
@@ -89,6 +91,7 @@ def check_class_order(
             is attacked, its predictions may agree with another order, and the low
             accuracy is then a result to report.
     """
+    check_not_sorted(labels, scores, name)
     check_not_shifted(labels, scores, name)
     classes = scores.shape[1]
     if classes == 2:
@@ -117,13 +120,14 @@ def no_better_than_chance(labels: Tensor, scores: Tensor) -> bool:
 
     Random predictions are those of the model in random order. The answer is False if
     the accuracy is well above one half, because the model may rightly predict the most
-    frequent class. It is also False if there are fewer than `FEWEST_ROWS` rows.
+    frequent class. It is also False if there are fewer than `FEWEST_ROWS` rows, or if
+    all rows of three or more classes are sorted, so that every prediction is the same.
 
     Args:
         labels: Shape (n,), in [0, classes).
         scores: Logits or probabilities, shape (n, classes).
     """
-    if len(labels) < FEWEST_ROWS:
+    if len(labels) < FEWEST_ROWS or (scores.shape[1] > 2 and are_sorted(scores)):
         return False
     numbers = labels.long()
     predicted = scores.detach().argmax(dim=1)
