@@ -27,6 +27,7 @@ from softmax_temperature.cooling.redistribution import (
     plan_redistribution,
     redistribute,
 )
+from softmax_temperature.cooling.structure import Structure, check_unchanged
 from softmax_temperature.metrics.checks import (
     ArgumentError,
     as_rows,
@@ -164,6 +165,7 @@ class Cooling:
         hold(model)
         if self.redistribution is not None:
             hold_scales(model, self.redistribution.functions)
+        self._structure = Structure.of(model)
 
     @property
     def temperature(self) -> float:
@@ -198,10 +200,15 @@ class Cooling:
 
         Raises:
             ValueError: If an argument is malformed, the network returns probabilities
-                or log-probabilities, or no float can hold the new temperature. The
-                network is then unchanged.
+                or log-probabilities, no float can hold the new temperature, or the
+                network's layers have changed so that the planned redistribution no
+                longer applies. The network is then unchanged.
         """
         check_policy(optimizer, policy)
+        if self.redistribution is not None:
+            self._structure = check_unchanged(
+                self.model, self._structure, self.redistribution
+            )
         present = self.temperature
         check_positive(present, "cooling_temperature")
         rows, classes = as_rows(logits, labels)
