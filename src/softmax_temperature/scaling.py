@@ -335,6 +335,16 @@ def _check_label_margins(margins: Tensor, labels: Tensor) -> None:
 
 def _check_grid(grid: Sequence[float]) -> None:
     """Refuse a grid that is empty or not increasing, finite and positive."""
+    if (
+        not hasattr(grid, "__len__")
+        or isinstance(grid, str)
+        or not hasattr(grid, "__getitem__")
+        or getattr(grid, "ndim", 1) != 1
+    ):
+        raise ArgumentError(
+            f"grid must be a sequence of temperatures, got {grid!r}",
+            "Give several, such as [0.5, 1.0, 2.0].",
+        )
     for temperature in grid:
         check_positive(temperature, "grid")
     if not len(grid) or any(low >= high for low, high in pairwise(grid)):

@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import torch
@@ -28,7 +29,7 @@ def drawn(logits: Tensor, temperature: float) -> Tensor:
 
 def attached(mode: str, model: nn.Module) -> Cooling:
     """A Cooling object that has cooled `model` once, layer by layer."""
-    limits = {}
+    limits: dict[str, Any] = {}
     if mode == "periodic":
         limits = {"max_temperature": 0.1, "reset_temperature": 0.1}
     cooling = Cooling(model, mode=mode, **limits)
@@ -46,14 +47,15 @@ def cool_again(cooling: Cooling, temperature: float = 0.3) -> None:
 
 
 class LowRank(nn.Module):
-    def __init__(self, layer: nn.Linear) -> None:
+    def __init__(self, layer: nn.Module) -> None:
         super().__init__()
         self.layer = layer
         self.down = nn.Linear(16, 2, bias=False)
         self.up = nn.Linear(2, 4, bias=False)
 
     def forward(self, values: Tensor) -> Tensor:
-        return self.layer(values) + self.up(self.down(values))
+        total: Tensor = self.layer(values) + self.up(self.down(values))
+        return total
 
 
 def perceptron() -> nn.Sequential:

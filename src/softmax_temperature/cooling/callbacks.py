@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sized
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils.data import Dataset
 
 from softmax_temperature.cooling.method import Cooling
+from softmax_temperature.metrics.checks import ArgumentError, check_one_tensor
 
 if TYPE_CHECKING:
     from lightning.pytorch import Callback
     from transformers import TrainerCallback
+
+GIVE_BATCHES = (
+    "Give a DataLoader or a list of batches that the model is not trained on."
+)
 
 
 def lightning_callback(
@@ -34,11 +40,16 @@ def lightning_callback(
     """
     from lightning.pytorch import Callback
 
+    _check_held_out(held_out)
+
     class CoolingCallback(Callback):
         def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
             def predicted(batch: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+                _check_pair(batch)
                 inputs, labels = (part.to(pl_module.device) for part in batch)
-                return cooling.model(inputs), labels
+                logits = cooling.model(inputs)
+                check_one_tensor(logits, "cooling.model", "cooled")
+                return logits, labels
 
             optimizer = None
             if len(trainer.optimizers) == 1:
@@ -69,6 +80,8 @@ def trainer_callback(
     """
     from transformers import TrainerCallback
 
+    _check_held_out(held_out)
+
     class CoolingCallback(TrainerCallback):
         def on_epoch_end(
             self,
@@ -78,8 +91,12 @@ def trainer_callback(
             **loop: Any,
         ) -> None:
             def predicted(batch: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
+                _check_named(batch)
                 moved = {name: part.to(args.device) for name, part in batch.items()}
-                return model(**moved).logits, moved["labels"]
+                output = model(**moved)
+                if isinstance(output, Mapping) and "logits" in output:
+                    return output["logits"], moved["labels"]
+                return output.logits, moved["labels"]
 
             model = loop["model"]
             optimizer = loop["optimizer"]
@@ -89,6 +106,59 @@ def trainer_callback(
             _cool(cooling, model, predictions, optimizer=optimizer, policy=policy)
 
     return CoolingCallback()
+
+
+def _check_held_out(held_out: Any) -> None:
+    """Refuse held-out batches that cannot be read after every epoch."""
+    if isinstance(held_out, Iterator):
+        raise ArgumentError(
+            f"held_out is read after every epoch, but a {type(held_out).__name__} can "
+            "be read only once",
+            "Give a DataLoader or a list of batches.",
+        )
+    if isinstance(held_out, Tensor | Mapping) or not (
+        hasattr(held_out, "__iter__") or hasattr(held_out, "__getitem__")
+    ):
+        raise ArgumentError(
+            f"held_out must be batches, got {type(held_out).__name__}", GIVE_BATCHES
+        )
+    if isinstance(held_out, Sized) and not len(held_out):
+        raise ArgumentError("held_out has no batches", GIVE_BATCHES)
+    if isinstance(held_out, Dataset):
+        raise ArgumentError(
+            f"held_out must be batches, got a data set ({type(held_out).__name__})",
+            "Give DataLoader(held_out, batch_size=...).",
+        )
+
+
+def _check_pair(batch: Any) -> None:
+    """Refuse a batch that is not (inputs, labels)."""
+    if (
+        not isinstance(batch, tuple | list)
+        or len(batch) != 2
+        or not all(isinstance(part, Tensor) for part in batch)
+    ):
+        raise ArgumentError(
+            f"held_out must give batches (inputs, labels), got {_described(batch)}",
+            "Give batches of these two tensors, as a collate_fn of the DataLoader can.",
+        )
+
+
+def _check_named(batch: Any) -> None:
+    """Refuse a batch that is not a dictionary with labels."""
+    if not isinstance(batch, Mapping) or "labels" not in batch:
+        raise ArgumentError(
+            "held_out must give dictionaries of tensors with 'labels', got "
+            f"{_described(batch)}",
+            "Name the labels 'labels', as a collate_fn of the DataLoader can.",
+        )
+
+
+def _described(batch: Any) -> str:
+    if isinstance(batch, Mapping):
+        return f"a {type(batch).__name__} with {', '.join(map(repr, batch))}"
+    parts = f" of {len(batch)} parts" if isinstance(batch, tuple | list) else ""
+    return f"a {type(batch).__name__}{parts}"
 
 
 def _cool(
@@ -102,8 +172,13 @@ def _cool(
     # frozen in evaluation mode.
     modes = [(module, module.training) for module in model.modules()]
     model.eval()
-    with torch.no_grad():
-        logits, labels = zip(*predictions, strict=True)
-    for module, training in modes:
-        module.training = training
+    try:
+        with torch.no_grad():
+            pairs = list(predictions)
+    finally:
+        for module, training in modes:
+            module.training = training
+    if not pairs:
+        raise ArgumentError("held_out has no batches", GIVE_BATCHES)
+    logits, labels = zip(*pairs, strict=True)
     cooling.cool(torch.cat(logits), torch.cat(labels), **options)

@@ -80,6 +80,14 @@ class CosineClassifier(nn.Module):
             _check_sample(sample, in_features)
             self.suggestion = suggest_temperature(*sample)
             inverse_temperature = self.suggestion.inverse_temperature
+        if isinstance(inverse_temperature, Tensor) and (
+            inverse_temperature.requires_grad
+        ):
+            raise ArgumentError(
+                "inverse_temperature is fixed and not learned, got a "
+                f"{type(inverse_temperature).__name__} that requires a gradient",
+                "Give a plain number.",
+            )
         check_positive(
             inverse_temperature, "inverse_temperature", torch.get_default_dtype()
         )

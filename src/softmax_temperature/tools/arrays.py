@@ -76,6 +76,8 @@ SHARED = 0.5
 # toy example, or come from a decision tree, which gives all samples in a leaf the same
 # scores.
 FEWEST_SAMPLES = 50
+# Other beginnings of the names of validation arrays.
+VALIDATION_NAMES = ("val", "valid", "cal", "calibration")
 # Other names that files may use for the arrays that commands need.
 OTHER_NAMES: dict[str, tuple[str, ...]] = {
     "logits": ("outputs", "preds", "predictions", "y_pred", "scores"),
@@ -148,7 +150,20 @@ def read_rows(
         InputError: If an array is missing, or a file cannot be read.
     """
     within = (f"{other}_{matrix}", f"{other}_labels")
-    arrays = _read_pair(matrix, path, labels, within, columns)
+    others = VALIDATION_NAMES if other == "validation" else ()
+    aliases = [f"{name}_{part}" for name in others for part in (matrix, "labels")]
+    unused = [f"test_{matrix}", "test_labels"] if other == "validation" else []
+    optional = (*within, *aliases, *unused)
+    arrays = _read_pair(matrix, path, labels, optional, columns)
+    _name_validation(arrays, matrix, path)
+    if extra := [name for name in unused if name in arrays]:
+        raise InputError(
+            f"holds {' and '.join(extra)} beside {matrix}, so it is not clear which "
+            "rows to report on",
+            where=str(path),
+            remedy=f"Save the rows to report on as {matrix} and labels, and those to "
+            f"fit on as validation_{matrix} and validation_labels.",
+        )
     other_rows = {
         name.removeprefix(f"{other}_"): arrays.pop(name)
         for name in within
@@ -171,6 +186,27 @@ def read_rows(
             remedy=f"Save both {' and '.join(within)}.",
         )
     return arrays, other_rows or None
+
+
+def _name_validation(arrays: Arrays, matrix: str, path: Path) -> None:
+    """Rename arrays such as `val_logits` to `validation_logits`, in place."""
+    parts = (matrix, "labels")
+    held = [
+        name
+        for name in ("validation", *VALIDATION_NAMES)
+        if any(f"{name}_{part}" in arrays for part in parts)
+    ]
+    if len(held) > 1:
+        raise InputError(
+            f"holds rows of {' and of '.join(held)}, and each could be the validation "
+            "rows",
+            where=str(path),
+            remedy="Keep one of them, under the name validation.",
+        )
+    for name in held:
+        for part in parts:
+            if f"{name}_{part}" in arrays:
+                arrays[f"validation_{part}"] = arrays.pop(f"{name}_{part}")
 
 
 def _read_pair(
@@ -287,6 +323,7 @@ def _by_name(content: Any, unnamed: str) -> Arrays:
         return {unnamed: as_numpy(content)}
     if not isinstance(content, dict):
         return {}
+    asked = {unnamed, *LABEL_NAMES, *OTHER_NAMES.get(unnamed, ())}
     for name, value in content.items():
         # The name may start with the name of other rows, as in `test_labels`.
         if str(name).removeprefix("validation_").removeprefix("test_") in LABEL_NAMES:
@@ -294,7 +331,8 @@ def _by_name(content: Any, unnamed: str) -> Arrays:
     return {
         str(name): as_numpy(value)
         for name, value in content.items()
-        if isinstance(value, Tensor | np.ndarray)
+        # A number or a text beside the arrays, such as an epoch, is not theirs.
+        if isinstance(value, Tensor | np.ndarray) and (value.ndim or name in asked)
     }
 
 
@@ -777,7 +815,12 @@ def split_rows(
 
 
 def checked_logits(
-    logits: Any, labels: Any, kind: str = "logits", *, name: str = ""
+    logits: Any,
+    labels: Any,
+    kind: str = "logits",
+    *,
+    name: str = "",
+    remedy: str = SAY_PROBS,
 ) -> Rows:
     """Check a user's logits and labels, and return them as tensors.
 
@@ -786,6 +829,7 @@ def checked_logits(
         labels: Whole numbers, shape (n,), or one-hot, shape (n, classes).
         kind: "logits", or "probs" for probabilities.
         name: Prefix of the arguments' names in messages.
+        remedy: What to do if the logits look like probabilities.
 
     Returns:
         Logits (n, classes) and labels (n,), int64. Logits given as floating-point
@@ -814,7 +858,7 @@ def checked_logits(
         table = torch.from_numpy(values)
     else:
         table = torch.from_numpy(values)
-        check_not_probs(table, name=f"{name}logits", remedy=SAY_PROBS)
+        check_not_probs(table, name=f"{name}logits", remedy=remedy)
         if table.shape[1] == 1:
             # The single logit belongs to class 1 of two; class 0 gets the logit 0.
             table = torch.cat([torch.zeros_like(table), table], dim=1)

@@ -342,12 +342,15 @@ def calibrate(
     else:
         fitted = _kept(_rows((logits, labels), kind, ignore_index))
         reported = fitted
-    purposes = {"to fit the temperature on": fitted, "to report on": reported}
+    kind_of_rows = "validation rows" if validation is not None else "rows"
+    purposes = {
+        f"{kind_of_rows} to fit the temperature on": fitted,
+        "rows to report on": reported,
+    }
     for purpose, (_, classes) in purposes.items():
         if len(classes) < bins:
             raise ArgumentError(
-                f"{kind}: only {len(classes)} rows {purpose}, fewer than the {bins} "
-                "bins",
+                f"{kind}: only {len(classes)} {purpose}, fewer than the {bins} bins",
                 "Give more rows, or fewer bins.",
             )
     _check_fitted_classes(fitted[1], reported[1], fit_on)
@@ -547,7 +550,7 @@ def _given_rows(
         others,
         values,
         names=(f"validation {kind}", f"{kind} to report on"),
-        remedy="Give other rows, or pass fit_on='all' (--fit-on all).",
+        remedy="Give other rows, or omit the validation rows.",
     )
     return fitted, reported
 
@@ -622,6 +625,10 @@ def _report(
     scale, data["verdict"] = _advice(
         fit, metrics, (change.low, change.high), before_low
     )
+    if fit["at_bound"] and settings["fit_on"] == "validation":
+        data["verdict"] = data["verdict"].replace(
+            "the logits", "the validation logits", 1
+        )
     # Advice that already says to check the columns needs no second hint.
     if CHECK_COLUMNS not in data["verdict"] and no_better_than_chance(labels, logits):
         accuracy = f"{100 * metrics['before']['accuracy']:.1f}"

@@ -62,6 +62,9 @@ from softmax_temperature.tools.columns import is_nested
 from softmax_temperature.tools.label_maps import IGNORE_INDEX, labelled_rows
 from softmax_temperature.tools.tables import numbered_key
 
+TAKE_LOGITS = (
+    "Give the scores before the softmax, or the logarithms of the probabilities."
+)
 # scikit-learn would refuse masked classes, whose logits are infinite, so its check of
 # values is off. `_check_values` checks the values instead.
 ARRAYS: dict[str, Any] = {
@@ -157,7 +160,7 @@ class TemperatureScaler(
             self.classes_, labels = _numbered(labels, len(self.classes_))
             _check_columns_of_labels(columns, self.classes_)
             _check_sorted_names(logits, labels, self.classes_, categories)
-        rows = checked_logits(logits, labels)
+        rows = checked_logits(logits, labels, remedy=TAKE_LOGITS)
         check_two_classes(rows[1])
         fit = search_temperature(*rows, criterion=self.criterion, bins=self.bins)
         self.at_bound_ = fit.at_bound
@@ -236,7 +239,7 @@ class TemperatureScaler(
         """
         check_is_fitted(self)
         _check_scores(logits)
-        _check_two_dimensions(logits)
+        _check_two_dimensions(logits, self.n_features_in_)
         if not isinstance(logits, Tensor):
             logits = validate_data(self, _as_array(logits), reset=False, **ARRAYS)
         elif not len(logits) or logits.shape[1] != self.n_features_in_:
@@ -311,10 +314,14 @@ def _check_real(values: Any, name: str) -> None:
         )
 
 
-def _check_two_dimensions(values: Any) -> None:
+def _check_two_dimensions(values: Any, columns: int = 1) -> None:
     """Refuse a tensor or an array without columns.
 
     scikit-learn's own error prints the whole array.
+
+    Args:
+        values: The logits.
+        columns: Number of columns that the estimator was fitted on.
     """
     if getattr(values, "ndim", 2) < 2 and is_nested(np.asarray(values)):
         raise ArgumentError(
@@ -323,9 +330,15 @@ def _check_two_dimensions(values: Any) -> None:
         )
     if getattr(values, "ndim", 2) < 2:
         # scikit-learn's estimator checks look for "Reshape your data".
+        is_row = columns > 1 and tuple(values.shape) == (columns,)
         raise ArgumentError(
             f"X must have shape (n, classes), got {tuple(values.shape)}",
-            "Reshape your data: X[:, None] for the logits of class 1 of two.",
+            "Reshape your data: "
+            + (
+                "X[None] for one row."
+                if is_row
+                else "X[:, None] for the logits of class 1 of two."
+            ),
         )
 
 

@@ -1,0 +1,107 @@
+"""Arrays beside logits and labels in a file are used, ignored or refused, by name."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from softmax_temperature import CosineClassifier, TemperatureScaler, calibrate
+from softmax_temperature.metrics.checks import ArgumentError
+from softmax_temperature.runner.errors import InputError
+from softmax_temperature.scaling import fit_temperature
+from softmax_temperature.tools.arrays import read_rows
+from softmax_temperature.tools.calibrate import calibrate_files
+
+
+def drawn(seed: int) -> tuple[Any, Any]:
+    generator = np.random.default_rng(seed)
+    logits = 3 * generator.normal(size=(300, 4))
+    noise = generator.gumbel(size=logits.shape)
+    return logits, (logits / 1.5 + noise).argmax(axis=1)
+
+
+@pytest.mark.parametrize("name", ["val", "valid", "validation", "cal", "calibration"])
+def test_validation_rows_in_a_file_are_fitted_under_each_of_their_names(
+    name: str, tmp_path: Path
+) -> None:
+    (logits, labels), (others, other_labels) = drawn(0), drawn(1)
+    arrays = {f"{name}_logits": others, f"{name}_labels": other_labels}
+    np.savez(tmp_path / "a.npz", logits=logits, labels=labels, **arrays)
+
+    report = calibrate_files(tmp_path / "a.npz", output=tmp_path, bootstrap=0)
+
+    expected = fit_temperature(torch.tensor(others), torch.tensor(other_labels))
+    assert report.temperature == pytest.approx(expected.temperature, rel=1e-6)
+    assert report.data["rows"] == {"fitted": 300, "reported": 300}
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [(["val", "cal"], "val and of cal"), (["test"], "test_logits and test_labels")],
+)
+def test_ambiguous_rows_in_a_file_are_refused(
+    names: list[str], message: str, tmp_path: Path
+) -> None:
+    logits, labels = drawn(0)
+    arrays: dict[str, Any] = {}
+    for name in names:
+        arrays |= {f"{name}_logits": logits, f"{name}_labels": labels}
+    np.savez(tmp_path / "a.npz", logits=logits, labels=labels, **arrays)
+
+    with pytest.raises(InputError, match=message):
+        calibrate_files(tmp_path / "a.npz", output=tmp_path, bootstrap=0)
+
+
+@pytest.mark.parametrize("matrix", ["logits", "embeddings"])
+def test_numbers_and_texts_beside_the_arrays_are_ignored(
+    matrix: str, tmp_path: Path
+) -> None:
+    values, labels = drawn(0)
+    np.savez(tmp_path / "a.npz", **{matrix: values}, labels=labels, epoch=3, model="r")
+    content = {matrix: torch.tensor(values), "labels": torch.tensor(labels)}
+    torch.save(content | {"accuracy": torch.tensor(0.5)}, tmp_path / "a.pt")
+
+    for ending in ("npz", "pt"):
+        path = tmp_path / f"a.{ending}"
+        arrays, _ = read_rows(matrix, path, None, "test", None, None)
+        np.testing.assert_array_equal(arrays[matrix], values)
+
+
+def test_the_scaler_names_only_remedies_that_it_has() -> None:
+    logits, labels = drawn(0)
+    probs = torch.softmax(torch.tensor(logits), 1).numpy()
+    with pytest.raises(ArgumentError, match="logarithms") as error:
+        TemperatureScaler().fit(probs, labels)
+    assert "kind=" not in str(error.value)
+    scaler = TemperatureScaler().fit(logits, labels)
+    expected = TemperatureScaler().fit(np.log(probs), labels).temperature_
+    assert scaler.temperature_ == pytest.approx(expected, rel=1e-6)
+    with pytest.raises(ArgumentError, match=r"X\[None\]"):
+        scaler.predict_proba(logits[0])
+    assert scaler.predict_proba(logits[0][None]).shape == (1, 4)
+
+
+def test_messages_about_validation_rows_say_so() -> None:
+    logits, labels = drawn(0)
+    others, other_labels = drawn(1)
+    with pytest.raises(ArgumentError, match="only 5 validation rows to fit"):
+        calibrate(logits, labels, validation=(others[:5], other_labels[:5]))
+    with pytest.raises(ArgumentError, match="omit the validation rows") as error:
+        calibrate(logits, labels, validation=(logits, labels))
+    assert "fit_on" not in str(error.value)
+    separable = others + 50 * np.eye(4)[other_labels]
+    report = calibrate(logits, labels, validation=(separable, other_labels))
+    assert "the validation logits separate" in report.data["verdict"]
+
+
+def test_a_learned_inverse_temperature_and_a_single_grid_number_are_refused() -> None:
+    parameter = torch.nn.Parameter(torch.tensor(16.0))
+    with pytest.raises(ArgumentError, match="Give a plain number"):
+        CosineClassifier(4, 3, parameter)  # type: ignore[arg-type]
+    assert CosineClassifier(4, 3, 16.0).inverse_temperature == 16
+    logits, labels = map(torch.tensor, drawn(0))
+    for grid in (2.0, torch.tensor(2.0), "12"):
+        with pytest.raises(ArgumentError, match="sequence of temperatures"):
+            fit_temperature(logits, labels, criterion="ece", grid=grid)  # type: ignore[arg-type]
