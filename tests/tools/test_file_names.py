@@ -105,3 +105,15 @@ def test_a_learned_inverse_temperature_and_a_single_grid_number_are_refused() ->
     for grid in (2.0, torch.tensor(2.0), "12"):
         with pytest.raises(ArgumentError, match="sequence of temperatures"):
             fit_temperature(logits, labels, criterion="ece", grid=grid)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("shared", [0, 3, 120])
+def test_the_report_says_how_many_validation_rows_it_also_reports(shared: int) -> None:
+    (logits, labels), (others, other_labels) = drawn(0), drawn(1)
+    others[:shared], other_labels[:shared] = logits[:shared], labels[:shared]
+
+    report = calibrate(logits, labels, validation=(others, other_labels), bootstrap=0)
+
+    assert report.data["rows"].get("shared", 0) == shared
+    sentence = f"{shared} of these rows are also validation rows"
+    assert (sentence in str(report)) == (shared > 0)

@@ -721,8 +721,7 @@ def check_other_rows(
         names: Names of the two tables, for messages.
         remedy: The remedy that the error gives.
     """
-    own = _single(_row_keys(held_out))
-    shared = int(torch.isin(own, _single(_row_keys(others))).sum())
+    shared = shared_rows(held_out, others)
     fewer = min(len(held_out), len(others))
     if shared > SHARED * fewer:
         raise ArgumentError(
@@ -730,6 +729,12 @@ def check_other_rows(
             f"{shared} rows in common, which makes the result too optimistic",
             remedy,
         )
+
+
+def shared_rows(held_out: Tensor, others: Tensor) -> int:
+    """The number of rows that two tables share; see `check_other_rows`."""
+    own = _single(_row_keys(held_out))
+    return int(torch.isin(own, _single(_row_keys(others))).sum())
 
 
 def check_no_copies(table: Tensor, labels: Tensor, name: str) -> None:

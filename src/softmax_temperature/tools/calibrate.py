@@ -59,6 +59,7 @@ from softmax_temperature.tools.arrays import (
     check_same_columns,
     checked_logits,
     read_rows,
+    shared_rows,
     split_rows,
     user_data,
 )
@@ -129,7 +130,8 @@ class CalibrationReport:
         data: The report as JSON values, in fractions and nats: `temperature` by
             criterion (temperature, value, at_bound, separable; for "nll" also low and
             high, None if infinite or not defined), `metrics` (before, nll, ece),
-            `differences` (nll minus before), `rows`, `settings`, `advice` ("scale" or
+            `differences` (nll minus before), `rows` (fitted, reported; shared, if
+            validation rows are among the reported), `settings`, `advice` ("scale" or
             "leave" the logits), and `verdict`, the advice as a sentence.
         logits: Logits of the reported rows by arm: before, nll, ece.
         labels: Labels of the reported rows.
@@ -222,12 +224,22 @@ class CalibrationReport:
         if fit_on == "validation":
             return (
                 f"Temperature fitted on {fitted} validation rows; "
-                f"metrics of the other {reported} rows."
+                f"metrics of the other {reported} rows.{self._shared()}"
             )
         return (
             f"Temperature fitted on a random half, {fitted} rows "
             f"(seed {self.data['settings']['seed']}); "
             f"metrics of the other {reported} rows."
+        )
+
+    def _shared(self) -> str:
+        """A sentence about rows that are fitted and reported; empty if none are."""
+        shared = self.data["rows"].get("shared", 0)
+        if not shared:
+            return ""
+        return (
+            f" {shared:,} of these rows are also validation rows, so the metrics after "
+            "scaling are somewhat too good."
         )
 
     def cells(self) -> list[tuple[str, list[tuple[str, str]]]]:
@@ -614,7 +626,7 @@ def _report(
     change = scaled.expected_change_from(unscaled)
     data: dict[str, Any] = {
         "settings": settings,
-        "rows": {"fitted": len(fitted[1]), "reported": len(labels)},
+        "rows": _numbers_of_rows(fitted, reported, settings["fit_on"]),
         "temperature": temperature,
         "metrics": metrics,
         "differences": {
@@ -623,12 +635,8 @@ def _report(
     }
     before_low = unscaled.errors[ECE].interval[0]
     scale, data["verdict"] = _advice(
-        fit, metrics, (change.low, change.high), before_low
+        fit | settings, metrics, (change.low, change.high), before_low
     )
-    if fit["at_bound"] and settings["fit_on"] == "validation":
-        data["verdict"] = data["verdict"].replace(
-            "the logits", "the validation logits", 1
-        )
     # Advice that already says to check the columns needs no second hint.
     if CHECK_COLUMNS not in data["verdict"] and no_better_than_chance(labels, logits):
         accuracy = f"{100 * metrics['before']['accuracy']:.1f}"
@@ -640,6 +648,12 @@ def _report(
         # Write null instead, because JSON has no infinity.
         fit["high"] = None
     return CalibrationReport(data, arms, labels)
+
+
+def _numbers_of_rows(fitted: Rows, reported: Rows, fit_on: str) -> dict[str, int]:
+    numbers = {"fitted": len(fitted[1]), "reported": len(reported[1])}
+    shared = shared_rows(fitted[0], reported[0]) if fit_on == "validation" else 0
+    return numbers | ({"shared": shared} if shared else {})
 
 
 def _statistics(
@@ -662,10 +676,11 @@ def _advice(
 ) -> Advice:
     if fit["at_bound"]:
         state = "say nothing about the labels"
+        logits = "validation logits" if fit["fit_on"] == "validation" else "logits"
         if fit["separable"]:
             state = "separate the labels"
         sentence = (
-            f"No temperature fits: the logits {state} (search ended at T = "
+            f"No temperature fits: the {logits} {state} (search ended at T = "
             f"{fit['temperature']:g})."
         )
         if not fit["separable"]:
