@@ -9,7 +9,11 @@ from softmax_temperature.papers.focal import reading
     ("is_printed", "is_empty", "openings"),
     [
         (True, False, ["The column next to ours has the printed number"]),
-        (False, False, ["The paper has no such task"]),
+        (
+            False,
+            False,
+            ["The paper has no numbers for this data and network; claims cite"],
+        ),
         (False, True, []),
     ],
 )

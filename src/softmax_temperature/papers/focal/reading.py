@@ -21,9 +21,8 @@ def of_table_1(*, is_printed: bool, is_empty: bool) -> dict[str, bool]:
         "standard errors. The standard error covers our numbers only, over seeds or, "
         "for one seed, from the bootstrap; two seeds estimate it poorly, and a printed "
         "number is a single run too.": is_printed,
-        "The paper has no such task, so no printed numbers are beside ours.": not (
-            is_printed or is_empty
-        ),
+        "The paper has no numbers for this data and network; claims cite the nearest "
+        "printed value.": not (is_printed or is_empty),
     }
 
 
