@@ -7,7 +7,6 @@ formulas.
 import html
 import json
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from posixpath import normpath, relpath
 from typing import Any
@@ -19,7 +18,9 @@ from mkdocs.structure.files import File, Files, InclusionLevel
 from mkdocs.structure.pages import Page
 from mkdocs.structure.toc import AnchorLink, TableOfContents
 
+from softmax_temperature.papers import html as report
 from softmax_temperature.papers.html import content
+from softmax_temperature.papers.html.cards import plain, with_cards
 
 ROOT = Path(__file__).resolve().parent.parent
 # Pages whose tables are shown as cards, one card per row, because the rows are wider
@@ -33,12 +34,8 @@ SIDE = re.compile(
     re.DOTALL,
 )
 PRIMARY = ", primary"
-# Characters that fit on a phone; the space between two columns counts as three.
-PHONE = 48
-# A cell with more characters is running text, which needs a wide column.
-LONG = 80
-# Columns that a card's title may have.
-NAMES = 4
+# The rules that draw the rows of a wide table as cards on a phone.
+STYLES = "assets/cards.css"
 LINK = re.compile(r"(?<=\]\()[^)#\s]+")
 NOTEBOOK = "notebook.ipynb"
 NOTEBOOK_PAGE = "notebook.md"
@@ -51,16 +48,21 @@ TO_DOCS = re.compile(r'(?<=href=")((?:\.\./)+)docs/([^"#]+)\.md')
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
     """Draw blocks of code in the language `math` as formulas, and write no 404.html.
 
+    The site's tables have the same cards as the report's.
+
     The theme's 404.html finds its styles only at the root of a server.
     """
     config.theme.static_templates.discard("404.html")
+    config.extra_css.append(STYLES)
     fences = config.mdx_configs.setdefault("pymdownx.superfences", {})
     fences["custom_fences"] = [{"name": "math", "class": "math", "format": _block}]
     return config
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add every file outside docs/ that a page links to."""
+    """Add the style of cards, and every file outside docs/ that a page links to."""
+    styles = Path(report.__file__).parent / "templates" / Path(STYLES).name
+    files.append(File.generated(config, STYLES, abs_src_path=str(styles)))
     for page in [file for file in files if file.src_uri.endswith(".md")]:
         for link in LINK.findall(page.content_string):
             path = _outside(link, page.src_uri)
@@ -115,7 +117,7 @@ def _contents(drawn: str) -> TableOfContents:
     headings = re.findall(r'<h2 id="([^"]+)">(.*?)</h2>', drawn)
     # In an address, a percent sign begins a code.
     links = [
-        AnchorLink(_plain(text), to.replace("%", "%25"), 2) for to, text in headings
+        AnchorLink(plain(text), to.replace("%", "%25"), 2) for to, text in headings
     ]
     return TableOfContents(links)
 
@@ -125,7 +127,6 @@ def _notebook(page: str) -> str:
     drawn = content(_read(page.replace(NOTEBOOK_PAGE, NOTEBOOK)))
     drawn = TO_DOCS.sub(r"\1\2.html", TO_RECORD.sub(r"\1", drawn))
     drawn = DISPLAYED.sub(r'<span class="formula">\g<0></span>', drawn)
-    drawn = re.sub(r"<table\b.*?</table>", _stacked, drawn, flags=re.DOTALL)
     return f'<div class="notebook">{drawn}</div>'
 
 
@@ -150,7 +151,7 @@ def on_page_content(html_text: str, page: Page, **_: Any) -> str:
     drawn = re.sub(r"\$<code>([^<]+)</code>\$", _inline, html_text)
     if page.file.src_uri in CARDS:
         drawn = re.sub(r"<table>.*?</table>", _as_cards, drawn, flags=re.DOTALL)
-    return re.sub(r"<table>.*?</table>", _stacked, drawn, flags=re.DOTALL)
+    return with_cards(drawn)
 
 
 def _outside(link: str, page: str) -> str | None:
@@ -192,73 +193,6 @@ def _as_cards(table: re.Match[str]) -> str:
         ]
         cards.append(f"<tr>{''.join(labelled)}</tr>")
     return f'<table class="cards"><tbody>{"".join(cards)}</tbody></table>'
-
-
-def _cells(table: str) -> tuple[list[str], list[list[str]]]:
-    """Return the heads of a table and the cells of its rows, all with their tags."""
-    names = re.findall(r"<th\b.*?</th>", table, re.DOTALL)
-    rows = re.findall(r"<tr>(?:(?!</?tr>).)*?<td\b.*?</tr>", table, re.DOTALL)
-    return names, [re.findall(r"<td\b.*?</td>", row, re.DOTALL) for row in rows]
-
-
-def _stacked(table: re.Match[str]) -> str:
-    """Let each cell of a table name its column if the table is too wide for a phone."""
-    heads, cells = _cells(table[0])
-    names = [_plain(name) for name in heads]
-    if any(len(row) != len(names) for row in cells):
-        return table[0]
-    texts = [[_plain(cell) for cell in row] for row in cells]
-    if not _is_wide(names, texts):
-        return table[0]
-    in_title = _in_title(texts)
-    stacked = []
-    for row in cells:
-        named = [_named(name, cell) for name, cell in zip(names, row, strict=True)]
-        for place in range(in_title):
-            named[place] = named[place].replace(" data-column=", " data-title=", 1)
-        stacked.append(f"<tr>{''.join(named)}</tr>")
-    head = re.search(r"<thead>.*?</thead>", table[0], re.DOTALL)
-    assert head is not None, "Markdown writes no table without a head"
-    body = f"<tbody>{''.join(stacked)}</tbody>"
-    return f'<table data-stacked="">{head[0]}{body}</table>'
-
-
-def _in_title(rows: Sequence[Sequence[str]]) -> int:
-    """The number of first columns that together tell the rows apart, as a card's title.
-
-    It is 1 if these would be more than `NAMES` columns, or if their cells are long.
-    """
-    for count in range(1, NAMES + 1):
-        titles = [", ".join(row[:count]) for row in rows]
-        if max(map(len, titles), default=0) > LONG:
-            return 1
-        if len(set(titles)) == len(titles):
-            return count
-    return 1
-
-
-def _named(name: str, cell: str) -> str:
-    """Add the name of its column to a cell, as an attribute, and mark an empty cell."""
-    start, _, content = cell.removesuffix("</td>").partition(">")
-    label = html.escape(name)
-    empty = ' data-empty=""' if _plain(content) in {"", "–"} else ""
-    return f'{start} data-column="{label}"{empty}><span>{content}</span></td>'
-
-
-def _plain(cell: str) -> str:
-    """Return the text of a cell, without tags."""
-    return html.unescape(re.sub(r"<.*?>", "", cell)).strip()
-
-
-def _is_wide(names: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
-    """Whether the columns' longest words do not fit on a phone, or a cell is long."""
-    if len(names) < 3:
-        return False
-    columns = zip(names, *rows, strict=True)
-    # Do not split at the no-break spaces within numbers.
-    width = sum(3 + max(map(len, " ".join(cells).split(" "))) for cells in columns)
-    longest = max(len(cell) for row in rows for cell in row)
-    return width > PHONE or longest > LONG
 
 
 def _labelled(name: str, text: str) -> str:

@@ -553,6 +553,17 @@ def test_a_card_is_named_by_the_columns_that_tell_the_rows_apart(
     assert len(titles) == len(set(titles)) == fitted.count("<tr>") - 1
 
 
+def test_a_card_of_the_api_names_its_purpose_even_if_the_table_names_it_above(
+    site_folder: Path,
+) -> None:
+    page = (site_folder / "api/index.html").read_text(encoding="utf-8")
+    scaler = page.partition("<code>TemperatureScaler</code>")[0].rpartition("<tr>")[2]
+    assert 'data-title="for" data-above="your classifier"' in scaler
+    assert "assets/cards.css" in page
+    styles = (site_folder / "assets/cards.css").read_text(encoding="utf-8")
+    assert "attr(data-above)" in styles
+
+
 def test_claims_are_cards_with_their_verdicts_as_badges(site_folder: Path) -> None:
     page = (site_folder / "scorecard.html").read_text(encoding="utf-8")
     claims = re.findall(r"^\| \*\*", TEXTS["docs/scorecard.md"], re.MULTILINE)

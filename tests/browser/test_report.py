@@ -19,6 +19,8 @@ PAGES = (
     f"mini/{INDEX}",
     "mini/pages/focal-records.html",
     *(f"mini/pages/{paper}.html" for paper in SLUGS),
+    "focal_cifar10/pages/focal.html",
+    "text/pages/focal.html",
 )
 SCREENS = {420: 40, 1280: 29}
 """Maximum height in screens of a page of claims, by the window's width in pixels.
@@ -29,6 +31,12 @@ pages are 36 and 24 screens tall; other fonts are narrower.
 LEGIBLE = 9
 """Smallest allowed height, in pixels, of a figure's text in any window."""
 
+TABLES_THAT_SCROLL = """
+return [...document.querySelectorAll(".notebook .scroll")]
+  .filter((box) => box.querySelector("table") && box.scrollWidth > box.clientWidth)
+  .map((box) => box.innerText.slice(0, 60));
+"""
+"""The tables of a notebook that are cut off. On a phone, wide ones are cards."""
 FIGURES_THAT_SCROLL = """
 return [...document.querySelectorAll(".notebook .scroll")]
   .filter((box) => box.querySelector("img") && box.scrollWidth > box.clientWidth)
@@ -77,6 +85,8 @@ def test_a_page_is_quiet_legible_short_and_no_wider_than_the_window(
     assert all(width > 100 for width in images)
     assert len(images) >= 11 * page.endswith("focal.html")
     assert browser.execute_script(FIGURES_THAT_SCROLL) == []
+    if width == min(WIDTHS):
+        assert browser.execute_script(TABLES_THAT_SCROLL) == []
     scales = browser.execute_script(SCALES)
     assert [scale for scale in scales if SMALLEST / 72 * DPI * scale < LEGIBLE] == [], (
         "a figure's text is too small to read"

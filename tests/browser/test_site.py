@@ -27,6 +27,7 @@ PAGES = (
     "costs.html",
     "calibration_intervals.html",
     "reliability.html",
+    "api/index.html",
     "api/losses.html",
     "results/focal_cifar10/focal/notebook.html",
     "results/temperature_check/temperature_check/notebook.html",

@@ -24,6 +24,7 @@ from nbconvert.filters import markdown2html
 from nbconvert.preprocessors.sanitize import SanitizeHTML
 from nbformat.v4 import to_notebook
 
+from softmax_temperature.papers.html.cards import with_cards
 from softmax_temperature.papers.shared import results as stored
 from softmax_temperature.papers.shared.claims import DIRECTIONS_ONLY
 from softmax_temperature.papers.shared.display import (
@@ -385,7 +386,8 @@ def content(notebook: nbformat.NotebookNode) -> str:
     """The text, tables and figures of a notebook as HTML, in the notebook's order.
 
     The HTML holds no active content, whatever the notebook holds: every piece is
-    sanitised as the last step, and images are decoded and encoded again.
+    sanitised, and images are decoded and encoded again. After that, only the cells of
+    tables are labelled, with escaped texts.
     """
     parts = []
     title = ""
@@ -403,7 +405,7 @@ def content(notebook: nbformat.NotebookNode) -> str:
             for output in cell.get("outputs", [])
             if "data" in output
         ]
-    return "\n".join(filter(None, parts))
+    return with_cards("\n".join(filter(None, parts)))
 
 
 def _shown(output: Any, title: str) -> str:
