@@ -37,6 +37,12 @@ return [...document.querySelectorAll(".notebook .scroll")]
   .map((box) => box.innerText.slice(0, 60));
 """
 """The tables of a notebook that are cut off. On a phone, wide ones are cards."""
+TALL_ROWS = """
+return [...document.querySelectorAll(".notebook tr")]
+  .filter((row) => row.offsetHeight > 170)
+  .map((row) => row.innerText.slice(0, 60));
+"""
+"""The rows in which a long text in a narrow column leaves the other cells blank."""
 FIGURES_THAT_SCROLL = """
 return [...document.querySelectorAll(".notebook .scroll")]
   .filter((box) => box.querySelector("img") && box.scrollWidth > box.clientWidth)
@@ -87,6 +93,8 @@ def test_a_page_is_quiet_legible_short_and_no_wider_than_the_window(
     assert browser.execute_script(FIGURES_THAT_SCROLL) == []
     if width == min(WIDTHS):
         assert browser.execute_script(TABLES_THAT_SCROLL) == []
+    else:
+        assert browser.execute_script(TALL_ROWS) == []
     scales = browser.execute_script(SCALES)
     assert [scale for scale in scales if SMALLEST / 72 * DPI * scale < LEGIBLE] == [], (
         "a figure's text is too small to read"

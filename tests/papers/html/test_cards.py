@@ -38,7 +38,8 @@ def titles(html: str) -> list[list[str]]:
 def test_a_wide_table_keeps_its_head_and_name_and_each_cell_names_its_column() -> None:
     html = with_cards(f"before{table([['a', 'b', WORDS], ['c', 'd', '–']])}after")
     assert html.startswith('before<table id="T_one" data-stacked=""><thead><tr><th>for')
-    assert f'<td data-column="x"><span>{WORDS}</span></td></tr>' in html
+    broad = '<td data-column="x" data-broad=""><span>'
+    assert f"{broad}{WORDS}</span></td></tr>" in html
     assert '<td data-column="x" data-left-out=""><span>–</span></td></tr>' in html
     assert html.endswith("</table>after")
 

@@ -12,6 +12,9 @@ TABLE = re.compile(r"<table\b.*?</table>", re.DOTALL)
 PHONE = 48
 # A cell with more characters is running text, which needs a wide column.
 LONG = 80
+# In a table, a cell with more characters would make its row tall if its column were
+# narrow.
+BROAD = 40
 # Columns that a card's title may have.
 NAMES = 4
 # Texts of cells that a card leaves out.
@@ -125,7 +128,12 @@ def _title_marks(
 
 def _mark(name: str, text: str) -> str:
     """The attributes of a cell below the title, which is left out if it is empty."""
-    return f'data-column="{escape(name)}"' + ' data-left-out=""' * (text in EMPTY)
+    mark = f'data-column="{escape(name)}"'
+    if text in EMPTY:
+        mark += ' data-left-out=""'
+    if len(text) > BROAD:
+        mark += ' data-broad=""'
+    return mark
 
 
 def _marked(cell: str, mark: str) -> str:
