@@ -73,9 +73,11 @@ def links(text: str) -> list[str]:
 
 
 def anchors(path: Path) -> set[str]:
-    """Anchors of a page's headings."""
-    headings = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
-    return {
+    """Anchors of a page's headings, and those that the page names."""
+    text = path.read_text(encoding="utf-8")
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    named = set(re.findall(r'<a id="([^"]+)"></a>', text))
+    return named | {
         re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
         for heading in headings
     }

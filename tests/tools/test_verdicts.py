@@ -110,6 +110,27 @@ def test_a_row_has_the_verdict_of_the_primary_study_and_names_the_others(
     assert row[4:] == ["above 0", "50", "detects 15; an effect of 50 would need n = 3"]
 
 
+def test_the_verdicts_come_first_in_a_list_that_links_to_the_rows(
+    results: Path,
+) -> None:
+    shown = scorecard(results)
+    lead = shown.partition("\n\n")[0].splitlines()
+    counts = next(
+        place for place, line in enumerate(lead) if "1 hold, 1 inconclusive" in line
+    )
+    claim = ROW["statement"]
+    assert lead[counts + 1 : counts + 3] == [
+        f"    - **holds**: [{claim}](#claim-a)",
+        f"    - **inconclusive**: [{claim}](#claim-b)",
+    ]
+    # A claim that its primary study does not test is only counted.
+    assert "(#claim-c)" not in shown
+    assert [cells(results, row)[1] for row in range(2)] == [
+        f'<a id="claim-a"></a>{claim}',
+        f'<a id="claim-b"></a>{claim}',
+    ]
+
+
 def test_a_pilot_is_not_a_study(results: Path) -> None:
     before = scorecard(results)
     write(results, "focal_pilot", AGAINST, {"id": "d"})
@@ -166,7 +187,7 @@ def test_stand_in_data_and_our_derivations_are_marked_and_counted_separately(
     open_one = {"id": "d", "stand_in": "CamVid in place of ADE20K", **OPEN}
     write(tmp_path, "two", stand_in, derived, {"id": "c"}, open_one)
     assert cells(tmp_path, 0)[0] == "**contradicted (stand-in data)**"
-    assert cells(tmp_path, 1)[1] == "A beats B. (our derivation)"
+    assert cells(tmp_path, 1)[1].endswith("</a>A beats B. (our derivation)")
     assert (
         f"{FOCAL}\n\n1 hold, 2 on stand-in data; of our derivation 1 hold\n"
         in scorecard(tmp_path)
@@ -209,9 +230,17 @@ def test_studies_are_named_in_words_once(tmp_path: Path) -> None:
     words = "focal loss on CIFAR-10, 10,000 images"
     lines = scorecard(tmp_path).splitlines()
     # The counts of the four papers come first, each with a link to its claims.
-    assert all(line.startswith("- [") for line in lines[:4])
+    lead = lines[: lines.index("")]
+    assert sum(line.startswith("- [") for line in lead) == len(PAPERS)
+    assert all(line.startswith(("- [", "    - **")) for line in lead)
     assert "(#calibrating-deep-neural-networks-using-focal-loss): " in lines[1]
-    assert lines[4:8] == ["", "The studies:", "", f"- `focal_cifar10`: {words}"]
+    end = len(lead)
+    assert lines[end : end + 4] == [
+        "",
+        "The studies:",
+        "",
+        f"- `focal_cifar10`: {words}",
+    ]
     assert scorecard_text(tmp_path).count(f"\nfocal_cifar10: {words}\n") == 1
 
 

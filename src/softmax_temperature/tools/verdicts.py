@@ -12,6 +12,7 @@ from pathlib import Path
 import pandas as pd
 
 from softmax_temperature.papers.shared import registry, results
+from softmax_temperature.papers.shared.claims import NOT_TESTED
 from softmax_temperature.papers.shared.files import round_again, write_csv
 from softmax_temperature.papers.shared.records import claims_of, write_derived
 from softmax_temperature.papers.shared.results import (
@@ -64,14 +65,11 @@ _HINT = "One paper: softmax-temperature scorecard focal"
 def scorecard(results: Path = RESULTS) -> str:
     """The scorecard as Markdown.
 
-    The counts of each paper come first, then a description of each study, and then, per
-    paper, a table with one row per claim.
+    The counts of each paper come first, with the verdict on each tested claim, then a
+    description of each study, and then, per paper, a table with one row per claim.
     """
     of_papers = evidence(results)
-    counts = [
-        f"- [{TITLES[paper]}](#{_anchor(TITLES[paper])}): {_counts(claims)}"
-        for paper, claims in of_papers.items()
-    ]
+    counts = [_at_a_glance(paper, claims) for paper, claims in of_papers.items()]
     parts = ["\n".join(counts)] if counts else []
     named = _named_studies(chain.from_iterable(of_papers.values()))
     if named:
@@ -89,6 +87,8 @@ def scorecard(results: Path = RESULTS) -> str:
             fields["verdict"] = f"**{fields['verdict']}**"
             fields["where"] += f"{_BREAK}`{claim.primary['id']}`"
             fields["studies"] = _BREAK.join(_sides(claim))
+            place = f'<a id="claim-{claim.primary["id"]}"></a>'
+            fields["claim"] = place + fields["claim"]
             lines.append([fields[column].replace("|", _BAR) for column in _COLUMNS])
         parts.append("\n".join(f"| {' | '.join(line)} |" for line in lines))
     return "\n\n".join(parts)
@@ -157,6 +157,24 @@ def _heading(paper: str, claims: Sequence[Evidence]) -> str:
 def _counts(claims: Sequence[Evidence]) -> str:
     """The number of claims for each verdict."""
     return tally(claims) or "no study"
+
+
+def _at_a_glance(paper: str, claims: Iterable[Evidence]) -> str:
+    """The verdicts on a paper's claims, as a list that fits a phone on a code host.
+
+    Each tested claim links to its row, in a table that is too wide for a phone.
+    """
+    claims = list(claims)
+    lines = [f"- [{TITLES[paper]}](#{_anchor(TITLES[paper])}): {_counts(claims)}"]
+    for claim in claims:
+        if claim.primary["verdict"] == NOT_TESTED:
+            continue
+        fields = _fields(claim)
+        words = re.sub(r"([\[\]])", r"\\\1", fields["claim"])
+        lines.append(
+            f"    - **{fields['verdict']}**: [{words}](#claim-{claim.primary['id']})"
+        )
+    return "\n".join(lines)
 
 
 def _anchor(title: str) -> str:
