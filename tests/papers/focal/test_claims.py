@@ -1,5 +1,6 @@
 """Verdicts follow from the runs: claims hold, are contradicted, or inconclusive."""
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,8 @@ import pytest
 from softmax_temperature.papers.focal.claims import BASELINES, CLAIMS
 from softmax_temperature.papers.focal.curves import (
     CRITERIA,
+    change_where_overfitted,
+    overfitted_count,
     stopped_at_any_epoch,
     stopped_early,
     stopping_epochs,
@@ -439,6 +442,30 @@ def test_the_paper_chooses_among_all_epochs() -> None:
     everywhere = stopped_at_any_epoch(ERROR, "ece").of(made, made.table)
     near_best = stopped_early(ERROR, "ece").of(made, made.table)
     assert (everywhere[0], near_best[0]) == pytest.approx((0.9, 0.1))
+
+
+@pytest.mark.parametrize(("rise", "overfits"), [(0.049, False), (0.051, True)])
+def test_a_run_overfits_if_its_test_nll_ends_five_percent_above_its_lowest(
+    rise: float, overfits: bool
+) -> None:
+    measured = [
+        {"epoch": 1, "nll": 2.0, "nll_right": 1.5, "nll_wrong": 5.0},
+        {"epoch": 2, "nll": 1.0, "nll_right": 0.4, "nll_wrong": 3.0},
+        {"epoch": 3, "nll": 1.0 + rise, "nll_right": 0.3, "nll_wrong": 3.5},
+    ]
+    values = [{"run": 0, **row} for row in measured]
+    runs = runs_of([run(IMAGES, "CE", 0, dataset="cifar10", epochs_done=3)], values)
+    changes = {
+        "nll_wrong": change_where_overfitted("nll_wrong"),
+        "nll_right": change_where_overfitted("nll_right", sign=-1),
+    }
+    found = {name: change.of(runs, runs.table)[0] for name, change in changes.items()}
+    expected = {"nll_wrong": 0.5, "nll_right": 0.1}
+    if not overfits:
+        expected = dict.fromkeys(expected, math.nan)
+    assert found == pytest.approx(expected, nan_ok=True)
+    count = f"{int(overfits)} of 1 runs overfit"
+    assert overfitted_count(runs, runs.table) == count
 
 
 def test_texts_do_not_speak_for_images(runs: Runs) -> None:
