@@ -12,6 +12,7 @@ import pytest
 
 from softmax_temperature.papers.focal.claims import BASELINES, CLAIMS
 from softmax_temperature.papers.focal.curves import (
+    CONFIDENT_MISTAKES,
     CRITERIA,
     change_where_overfitted,
     overfitted_count,
@@ -466,6 +467,23 @@ def test_a_run_overfits_if_its_test_nll_ends_five_percent_above_its_lowest(
     assert found == pytest.approx(expected, nan_ok=True)
     count = f"{int(overfits)} of 1 runs overfit"
     assert overfitted_count(runs, runs.table) == count
+
+
+def test_a_mistake_is_confident_if_its_confidence_is_above_nine_tenths() -> None:
+    confidences = {0: (0.95, 0.91, 0.89, 0.3), 1: (0.9, 0.99)}
+    models = {"task": "linear", "dataset": "clusters"}
+    mistakes = [
+        {"run": number, "confidence": confidence}
+        for number, of_run in confidences.items()
+        for confidence in of_run
+    ]
+    runs = runs_of(
+        [run("linear", "CE", seed, **models) for seed in (0, 1)],
+        [{"run": number, "epoch": 7, "weight_norm": 1.0} for number in (0, 1)],
+        linear_mistakes=mistakes,
+    )
+    shares = CONFIDENT_MISTAKES.of(runs, runs.table)
+    assert shares.to_dict() == {0: 0.5, 1: 0.5}
 
 
 def test_texts_do_not_speak_for_images(runs: Runs) -> None:

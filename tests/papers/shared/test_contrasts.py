@@ -326,6 +326,32 @@ def test_values_of_a_mean_are_averaged_within_a_seed() -> None:
     assert numbers_of(contrast, runs_of(rows)) == pytest.approx([0.6, 0.7])
 
 
+def test_a_seed_that_lacks_a_run_of_its_task_has_no_average() -> None:
+    """On cifar10, seed 1 has one of two schedules; on mine, every seed has one."""
+    runs = [
+        ("cifar10", "cosine", 0, 0.1),
+        ("cifar10", "linear", 0, 0.3),
+        ("cifar10", "cosine", 1, 0.5),
+        ("mine", "cosine", 0, 0.4),
+        ("mine", "cosine", 1, 0.6),
+    ]
+    rows = []
+    for dataset, schedule, seed, gain in runs:
+        about = {"dataset": dataset, "schedule": schedule, "seed": seed}
+        rows.append({"loss": "ce", "gamma": None, "value": 0.2, **about})
+        rows.append({"loss": "focal", "gamma": 3.0, "value": 0.2 + gain, **about})
+    contrasts = {
+        0.2: Mean(of=ACCURACY, among=FOCAL_3, averaged_over=["schedule"]),
+        0.0: replace(FOCAL_AGAINST_CE, averaged_over=["schedule"]),
+    }
+    for level, contrast in contrasts.items():
+        tasks = only_part(contrast, runs_of(rows)).tasks
+        gains = {task.name: np.subtract(task.values, level) for task in tasks}
+        assert list(gains) == ["cifar10, vgg", "mine, vgg"]
+        assert gains["cifar10, vgg"] == pytest.approx([0.2])
+        assert gains["mine, vgg"] == pytest.approx([0.4, 0.6])
+
+
 def test_values_that_a_choice_made_have_a_wider_interval() -> None:
     runs = two_losses()
     chosen = replace(FOCAL_AGAINST_CE, left_out=True, counted="folds")
