@@ -118,6 +118,13 @@ def test_rescaling_is_judged_over_the_upper_half_by_repeat(runs: Runs) -> None:
     assert row["cells"] == ["rescaling/sgd-plain", "rescaling/sgd-rescaled"]
 
 
+def test_the_median_of_an_odd_grid_is_in_its_upper_half(runs: Runs) -> None:
+    # Of 1, 50 and 150, the accuracy rises by 0.0515 at 150 and by nothing at 50.
+    odd = runs.only(~where(task="rescaling", inverse_temperature=250.0))
+    row = judged(odd)["rescaling-helps-sgd"]
+    assert row["value"] == pytest.approx(0.0515 / 2)
+
+
 def test_a_plain_loss_that_is_better_contradicts_rescaling(runs: Runs) -> None:
     is_rescaling = runs.table["task"] == "rescaling"
     losses = runs.table["loss"].replace({"plain": "rescaled", "rescaled": "plain"})

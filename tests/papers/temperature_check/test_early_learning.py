@@ -24,6 +24,10 @@ from softmax_temperature.papers.temperature_check.early_learning import (
     PREDICTIONS,
     early_slopes,
 )
+from softmax_temperature.papers.temperature_check.study import (
+    LARGE_LOGITS,
+    SMALL_LOGITS,
+)
 
 from .conftest import Row, make_runs
 
@@ -212,6 +216,14 @@ def test_points_outside_of_the_regime_change_nothing() -> None:
         return row
 
     pd.testing.assert_frame_equal(early_slopes(early(change)), early_slopes(early()))
+
+
+def test_logits_are_small_or_large_up_to_the_bounds_for_one_image() -> None:
+    # The norm of one of the 100 images is a tenth of the whole norm.
+    norms = (3.4, 3.6, 199.0, 201.0)
+    runs = make_runs([from_a_norm(SMOOTH, 0, norm, "network") for norm in norms])
+    assert runs.select(SMALL_LOGITS)["start_norm"].tolist() == [3.4]
+    assert runs.select(LARGE_LOGITS)["start_norm"].tolist() == [201.0]
 
 
 def without_fit(is_lost: Callable[[float], bool]) -> Runs:
