@@ -143,6 +143,20 @@ def test_the_temperature_is_the_one_that_the_method_keeps_in_the_last_layer() ->
     assert not followed["reset"].all()
 
 
+def test_a_temperature_at_the_limit_stays_in_the_last_layer() -> None:
+    """By Definition 3.4, only a temperature above the limit is redistributed."""
+
+    def values(_: Run) -> Rows:
+        return [cooling(epoch, 2.0, 2.0**epoch) for epoch in (1, 2)]
+
+    study = study_of([Run("vgg", "none", "periodic", 0)], [], values, [])
+    study = changed(study, max_temperature=2.0, reset_temperature=1.5)
+    followed = growth(study)
+    assert followed["reached"].tolist() == [2.0, 4.0]
+    assert followed["kept"].tolist() == [2.0, 1.5]
+    assert followed["reset"].tolist() == [False, True]
+
+
 def coolings_of_a_network(limit: float, reset: float) -> Iterator[tuple[float, float]]:
     """Yield each Cooling step's correction and the last layer's new temperature."""
     images = torch.randn(256, 5, dtype=torch.float64)

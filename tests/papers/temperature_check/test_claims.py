@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from ruamel.yaml import YAML
 
@@ -15,7 +16,10 @@ from softmax_temperature.papers.shared.claims import (
     judge_all,
 )
 from softmax_temperature.papers.temperature_check.claims import CLAIMS
-from softmax_temperature.papers.temperature_check.logit_norms import minus_half
+from softmax_temperature.papers.temperature_check.logit_norms import (
+    minus_half,
+    why_one_regime,
+)
 
 from .conftest import (
     RATES,
@@ -143,6 +147,18 @@ def test_norms_within_one_regime_cannot_tell() -> None:
     row = judged(NORM, noisy("wrn", WRN), pairs(0.01, norm=3.3))
     assert row["verdict"] == NOT_TESTED
     assert "norms from 0 to 3.3 cannot show more than one regime" in row["note"]
+
+
+@pytest.mark.parametrize(
+    ("smallest", "largest", "are_two"),
+    [(1.0, 10.0, True), (1.01, 10.0, False), (1.0, 9.99, False)],
+)
+def test_norms_show_two_regimes_if_they_reach_from_1_to_10(
+    smallest: float, largest: float, are_two: bool
+) -> None:
+    norms = {"start_value": [0.1, 1.0], "initial_logit_norm": [smallest, largest]}
+    reason = why_one_regime(pd.DataFrame(norms), "start_value")
+    assert (reason == "") == are_two
 
 
 def test_an_effect_of_the_norm_needs_one_of_the_temperature_beside_it() -> None:

@@ -206,6 +206,23 @@ def test_points_off_their_line_leave_a_claim_open() -> None:
     )
 
 
+@pytest.mark.parametrize(("miss", "verdict"), [(1.49, HOLDS), (1.51, INCONCLUSIVE)])
+def test_a_point_may_miss_its_line_by_a_factor_of_one_and_a_half(
+    miss: float, verdict: str
+) -> None:
+    def step(row: Row) -> Row:
+        if row["inverse_temperature"] != 10:
+            return row
+        # The middle one of three points misses the line by two thirds of its change.
+        course = [
+            {**moment, "drift": moment.get("drift", np.nan) * miss**1.5}
+            for moment in row["course"]
+        ]
+        return {**row, "course": course}
+
+    assert judged("early-drift-kinks", early(step))["verdict"] == verdict
+
+
 def test_points_outside_of_the_regime_change_nothing() -> None:
     def change(row: Row) -> Row:
         if row["start"] == "norm" and row["start_norm"] == 20:
