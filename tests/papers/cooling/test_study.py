@@ -173,6 +173,23 @@ def coolings_of_a_network(limit: float, reset: float) -> Iterator[tuple[float, f
         yield correction, method.temperature
 
 
+def test_without_periodic_cooling_the_limit_is_the_papers(runs: Runs) -> None:
+    followed = growth(runs.only(~where(mode="periodic")))
+    assert set(followed["limit"]) == {100.0}
+
+
+@pytest.mark.parametrize(("images", "is_printed"), [(45_000, True), (44_999, False)])
+def test_the_papers_setting_has_at_least_45000_training_images(
+    images: int, is_printed: bool
+) -> None:
+    def values(_: Run) -> Rows:
+        return [{"split": "test", "epoch": 1, "accuracy": 0.5}]
+
+    study = study_of([Run("vgg", "none", "none", 0)], [], values, [])
+    table = changed(study, train_images=images).table
+    assert table["is_printed"].tolist() == [is_printed]
+
+
 def test_nothing_grows_where_nothing_was_cooled(runs: Runs) -> None:
     assert growth(runs.only(where(mode="none"))).empty
 

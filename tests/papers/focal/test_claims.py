@@ -14,6 +14,7 @@ from softmax_temperature.papers.focal.claims import BASELINES, CLAIMS
 from softmax_temperature.papers.focal.curves import (
     CONFIDENT_MISTAKES,
     CRITERIA,
+    LOG_GRADIENT_NORM,
     change_where_overfitted,
     overfitted_count,
     stopped_at_any_epoch,
@@ -467,6 +468,25 @@ def test_a_run_overfits_if_its_test_nll_ends_five_percent_above_its_lowest(
     assert found == pytest.approx(expected, nan_ok=True)
     count = f"{int(overfits)} of 1 runs overfit"
     assert overfitted_count(runs, runs.table) == count
+
+
+def test_a_gradient_norm_counts_as_the_geometric_centre_of_its_bin() -> None:
+    # The first recorded epoch does not count, and the other two weigh the same. Their
+    # mean decimal logarithms are (3 · -1.5 + 1 · -0.5) / 4 and (1 · -1.5 + 9 · -0.5) /
+    # 10.
+    counts = {1: (5, 0), 3: (3, 1), 6: (1, 9)}
+    norms = [
+        {"run": 0, "epoch": epoch, "low": low, "high": 10 * low, "count": count}
+        for epoch, in_bins in counts.items()
+        for low, count in zip((0.01, 0.1), in_bins, strict=True)
+    ]
+    runs = runs_of(
+        [run(IMAGES, "CE", 0, dataset="cifar10")],
+        [{"run": 0, "epoch": 7, "accuracy": 0.9}],
+        gradient_norms=norms,
+    )
+    logarithm = LOG_GRADIENT_NORM.of(runs, runs.table)[0]
+    assert logarithm == pytest.approx((-1.25 - 0.6) / 2 * np.log(10))
 
 
 def test_a_mistake_is_confident_if_its_confidence_is_above_nine_tenths() -> None:
