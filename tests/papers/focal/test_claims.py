@@ -557,6 +557,16 @@ def test_a_run_without_one_of_the_outlier_sets_is_left_out(runs: Runs) -> None:
     assert judged(without_svhn, "flsd-53-detects-outliers")["n"] == 3
 
 
+@pytest.mark.parametrize(("scaled", "by"), [(True, 0.05), (False, -0.05)])
+def test_the_area_after_scaling_is_compared_with_the_one_before(
+    runs: Runs, scaled: bool, by: float
+) -> None:
+    one_side = shifted(runs, "auroc", by, among=MAIN & CE, scaled=scaled)
+    row = judged(one_side, "scaling-does-not-help-outliers")
+    assert row["value"] == pytest.approx(0.05)
+    assert row["verdict"] == CONTRADICTED
+
+
 def test_angles_are_between_0_and_180_degrees(runs: Runs) -> None:
     # The directions 179 and -179 degrees differ by two degrees.
     turned = runs.measurements.copy()

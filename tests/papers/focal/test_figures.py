@@ -372,6 +372,16 @@ def test_the_summary_leaves_out_what_guesses_and_its_row_says_so(
     assert texts(both[2])[0] == "guesses"
 
 
+@pytest.mark.parametrize(("accuracy", "guesses"), [(0.109, True), (0.111, False)])
+def test_a_run_guesses_below_1_1_times_the_accuracy_of_guessing(
+    runs: Runs, written: Any, accuracy: float, guesses: bool
+) -> None:
+    chosen = MAIN & CE & where(experiment=DIGITS, seed=1)
+    poor = shifted(runs, "accuracy", accuracy - 0.949, among=chosen)
+    digits = drawn(result_figures.calibration_summary(poor, written))[2]
+    assert ("1 of 2 guesses" in texts(digits)[0]) == guesses
+
+
 def full_after(runs: Runs, *epochs: int) -> Runs:
     """The runs, but after the given epochs all training samples are in the last bin."""
     table = runs.tables["reliability"].copy()
