@@ -37,6 +37,7 @@ from softmax_temperature.papers.shared.records import claims_of
 from softmax_temperature.papers.shared.results import PAPERS, read_json
 from softmax_temperature.papers.shared.statistics import (
     Drawn,
+    Fitted,
     OverTasks,
     Quantity,
     Share,
@@ -237,6 +238,23 @@ def test_an_equivalence_is_planned_for_no_effect_and_a_share_for_its_own() -> No
     assert (share["planned"], share["n_for_power"]) == (1.0, 5)
     assert share["detectable"] is None, "four of four are too few"
     assert judged(above(), seeds(-0.1))["planned"] == 0.5
+
+
+@pytest.mark.parametrize(
+    ("degrees", "degrees_of_sixteen"),
+    [(2, 15), (8, 32)],
+    ids=["points of a line", "seeds of several tasks"],
+)
+def test_the_error_of_a_fit_halves_with_four_times_the_seeds(
+    degrees: int, degrees_of_sixteen: int
+) -> None:
+    part = Fitted(0.0, 0.5, degrees, 4)
+    # The true value is 1 from the bound: two standard errors, and four with 16 seeds.
+    for n, shift, freedom in ((4, 2.0, degrees), (16, 4.0, degrees_of_sixteen)):
+        end = stats.t.ppf(0.95, freedom)
+        expected = stats.nct.sf(end, freedom, shift)
+        planned = None if n == part.n else n
+        assert part.power([1.0], 0.90, planned) == pytest.approx(expected)
 
 
 def test_data_that_were_looked_at_several_times_are_judged_at_a_higher_level() -> None:
