@@ -9,13 +9,18 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
+from softmax_temperature.data.logits import Logits
 from softmax_temperature.networks.layers import last_layer_inputs
 from softmax_temperature.networks.registry import build_network
 from softmax_temperature.params import read_params
 from softmax_temperature.params.focal import LinearTraining
 from softmax_temperature.params.network import Network
 from softmax_temperature.runner.cells import Job
-from softmax_temperature.stages import focal_appendices, temperature_check
+from softmax_temperature.stages import (
+    focal_appendices,
+    focal_evaluation,
+    temperature_check,
+)
 from softmax_temperature.stages.focal_appendices import TENSORS
 from softmax_temperature.stages.temperature_check import (
     confirm,
@@ -116,3 +121,14 @@ def test_focal_loss_errs_less_confidently_than_cross_entropy_on_the_same_line(
     assert means == sorted(means, reverse=True)
     directions = [tensors["weights"] / tensors["weights"].norm() for tensors in found]
     assert min((directions[0] @ other).item() for other in directions[1:]) > 0.99
+
+
+def test_a_prediction_is_confident_above_99_percent() -> None:
+    # The predictions are classes 0, 1, 0 and 1; the last one is wrong.
+    probs = torch.tensor([0.991, 0.995, 0.989, 0.9901], dtype=torch.float64)
+    margins = torch.logit(probs) * torch.tensor([-1, 1, -1, 1])
+    values = torch.stack([torch.zeros(4), margins], dim=1)
+    test = Logits("test", values, torch.tensor([0, 1, 0, 0]))
+    row = focal_evaluation._test_row({"test": test}, {"bootstrap": 19, "seed": 0})
+    assert row["confident_share"] == 0.75
+    assert row["confident_accuracy"] == pytest.approx(2 / 3)
