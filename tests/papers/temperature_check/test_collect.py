@@ -1,9 +1,14 @@
 """Factors of runs come from a profile's values, not from the names in it."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
+import torch
 
 from softmax_temperature.papers.shared.display import architecture_label
 from softmax_temperature.papers.temperature_check.collect import (
+    _evaluation,
     declared_runs,
     start_factors,
 )
@@ -39,3 +44,19 @@ def test_a_sweep_that_is_called_gru_is_what_it_trains() -> None:
 )
 def test_a_start_has_its_factors(start: str, factors: tuple[object, ...]) -> None:
     assert tuple(start_factors(start).values()) == factors
+
+
+def test_the_post_hoc_temperature_divides_the_tempered_logits() -> None:
+    generator = torch.Generator().manual_seed(0)
+    tensors = {}
+    for split in ("validation", "test"):
+        logits = torch.randn(300, 3, generator=generator)
+        drawn = torch.softmax(logits / 2, dim=1).multinomial(1, generator=generator)
+        tensors[f"{split}.logits"] = logits
+        tensors[f"{split}.labels"] = drawn.squeeze(1)
+    artifact: Any = SimpleNamespace(tensors=lambda _: tensors)
+    *_, plain = _evaluation(artifact, 1.0)
+    *_, tempered = _evaluation(artifact, 8.0)
+    assert tempered["temperature"] == pytest.approx(8 * plain["temperature"])
+    assert tempered["nll"] == pytest.approx(plain["nll"])
+    assert plain["temperature"] > 1.5, "the labels were drawn at temperature 2"
