@@ -23,6 +23,7 @@ from softmax_temperature.early_learning.pair import (
     frozen_parameters,
 )
 from softmax_temperature.early_learning.tangent_kernel import FlatNetwork, KernelSketch
+from softmax_temperature.losses.tempered_cross_entropy import tempered_logits
 
 # The `moment` of a row at a requested time. The `moment` of a row at an event is the
 # event's name.
@@ -129,7 +130,8 @@ class Start:
     ) -> None:
         self.problem = problem
         self.network = problem.pair(correlation)
-        self.logits = inverse_temperature * self.network.logits(self.network.start)
+        start = self.network.logits(self.network.start)
+        self.logits = tempered_logits(start, inverse_temperature)
         self.residual = problem.loss.residual(self.logits)
         norm = self.logits.norm().item()
         speed = self._kernel_product(self.residual).norm().item()

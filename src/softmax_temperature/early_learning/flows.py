@@ -12,6 +12,7 @@ from scipy.optimize import brentq
 from torch import Tensor
 
 from softmax_temperature.early_learning.tangent_kernel import FlatNetwork
+from softmax_temperature.losses.tempered_cross_entropy import tempered_logits
 
 State = NDArray[np.float64]
 
@@ -98,12 +99,12 @@ def gradient_flow(
 
     def rate(state: State) -> State:
         def residual(logits: Tensor, rows: slice) -> Tensor:
-            return loss.residual(inverse_temperature * logits, rows)
+            return loss.residual(tempered_logits(logits, inverse_temperature), rows)
 
         return network.descend(parameters(state), residual).cpu().numpy()
 
     def logits(state: State) -> Tensor:
-        return inverse_temperature * network.logits(parameters(state))
+        return tempered_logits(network.logits(parameters(state)), inverse_temperature)
 
     return Flow(network.start.numel(), rate, logits, parameters)
 

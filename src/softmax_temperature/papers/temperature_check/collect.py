@@ -14,6 +14,7 @@ from softmax_temperature.data.logits import LOGITS, read_logits
 from softmax_temperature.data.splits import SPLITS
 from softmax_temperature.early_learning.flows import FIT, LEARNED, TENTH, UNIT, WHOLE
 from softmax_temperature.heuristic.ridge import RidgeHeuristic, shipped
+from softmax_temperature.losses.tempered_cross_entropy import tempered_logits
 from softmax_temperature.metrics import (
     expected_calibration_error,
     negative_log_likelihood,
@@ -310,8 +311,8 @@ def _evaluation(
     stored = read_logits(artifact, LOGITS)
     validation_logits, validation_labels = stored["validation"].for_fitting()
     test_logits, test_labels = stored["test"].for_evaluation()
-    validation = inverse_temperature * validation_logits.double()
-    test = inverse_temperature * test_logits.double()
+    validation = tempered_logits(validation_logits.double(), inverse_temperature)
+    test = tempered_logits(test_logits.double(), inverse_temperature)
     fit = fit_temperature(validation, validation_labels)
     yield {
         "split": "validation",
