@@ -136,7 +136,10 @@ _PRINTED = "Printed: Table 1, CIFAR-10 with ResNet-50."
 _SCALED = "both with the temperature of least validation ECE"
 _TEMPERATURE = "Temperature of least validation ECE"
 _FULL = "focal_full"
-"""The study of Table 1's losses on all of CIFAR-10, with the released recipe."""
+"""The study of Table 1's losses on all of CIFAR-10, with the released recipe.
+
+It has no profile yet: a pilot first chooses its network (docs/protocol.md).
+"""
 _IMAGES = "focal_cifar10"
 """The study of every loss on 10,000 training images, without augmentation."""
 _MORE_IMAGES = "focal_cifar100"
