@@ -97,10 +97,10 @@ FACTORS = (
 on the sample or on the epoch; `milestones` are the epochs at which it changes.
 `mmce_form` is "released" or "written": MMCE as in the authors' code, or as in their
 text. `options` are the options of a user's own loss. `mode`, `factor` and the next five
-are settings of Cooling. `start` names the kind of logits that a network starts with, and `start_norm`
-is the norm that these logits are given, if any. `correlation` is the correlation
-between the initial weights of the trained and the frozen network of a pair (see
-`early_learning.pair`). `dynamics` distinguishes a network from its linearisation.
+are settings of Cooling. `start` names the kind of logits that a network starts with,
+and `start_norm` is the norm that these logits are given, if any. `correlation` is the
+correlation between the initial weights of the trained and the frozen network of a pair
+(see `early_learning.pair`). `dynamics` distinguishes a network from its linearisation.
 `weights` is the source of a backbone's weights.
 """
 
