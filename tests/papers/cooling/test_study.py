@@ -201,7 +201,7 @@ def test_the_factors_of_an_arm_are_its_values() -> None:
     assert factors["max_temperature"] is None, "max_temperature belongs to periodic"
     assert cooling_factors(Arm(mode="none", factor=0.5))["factor"] is None
     focal = cooling_factors(Arm(mode="none", loss="focal", options={"gamma": 5}))
-    assert (focal["loss"], focal["gamma"]) == ("focal", 5)
+    assert (focal["loss"], focal["gamma"]) == ("focal", "5")
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from softmax_temperature.runner.errors import InputError
 from tests.papers.shared.made_runs import runs_of
 
 ROWS = [
-    {"loss": "focal", "gamma": 3.0, "seed": seed, "value": 0.7 + 0.1 * seed}
+    {"loss": "focal", "gamma": "3", "seed": seed, "value": 0.7 + 0.1 * seed}
     for seed in (0, 1)
 ]
 
@@ -72,9 +72,9 @@ def test_a_selection_that_is_changed_changes_neither_the_runs_nor_the_next_one()
     runs = runs_of(ROWS)
     everything = where()
     selected = runs.select(everything)
-    selected["gamma"] = 5.0
+    selected["gamma"] = "5"
     selected.loc[0, "seed"] = 7
-    assert runs.select(everything)["gamma"].tolist() == [3.0, 3.0]
+    assert runs.select(everything)["gamma"].tolist() == ["3", "3"]
     assert runs.select(everything)["seed"].tolist() == [0, 1]
     metric = str(runs.measurements["metric"].iloc[0])
     measured = runs.measured(metric)
@@ -145,7 +145,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MadeStage:
     return MadeStage(tmp_path / "training")
 
 
-def declared(stage: Any, seeds: int, gamma: Any = 3.0) -> list[DeclaredRun]:
+def declared(stage: Any, seeds: int, gamma: Any = "3") -> list[DeclaredRun]:
     return [
         DeclaredRun(
             stage,
@@ -164,7 +164,7 @@ def train(stage: MadeStage, *seeds: int) -> None:
         (folder / "manifest.json").write_text("{}")
 
 
-def record(folder: Path, runs: Runs, gamma: Any = 3.0) -> None:
+def record(folder: Path, runs: Runs, gamma: Any = "3") -> None:
     write_runs(folder, runs)
     cells = [
         {"stage": "training", "cell": f"FL-3/{seed}", "parameters": "digest"}
@@ -245,15 +245,15 @@ def test_a_run_that_is_no_longer_declared_is_removed(
     assert len(gathered(folder, declared(other, 1)).table) == 1
 
 
-@pytest.mark.parametrize("recorded", [3.0, 5.0])
+@pytest.mark.parametrize("recorded", ["3", "5"])
 def test_a_run_with_other_factors_or_parameters_does_not_stand_for_the_declared_one(
-    tmp_path: Path, stage: MadeStage, recorded: float
+    tmp_path: Path, stage: MadeStage, recorded: str
 ) -> None:
     folder = tmp_path / "results/study/paper"
     train(stage, 0)
     record(folder, gathered(folder, declared(stage, 1)), gamma=recorded)
     other = MadeStage(tmp_path / "another/training")
-    asked = 5.0 if recorded == 3.0 else 3.0
+    asked = "5" if recorded == "3" else "3"
     with pytest.raises(InputError, match="1 of 1 runs are neither in a cell here nor"):
         gathered(folder, declared(other, 1, gamma=asked))
 
@@ -314,8 +314,8 @@ def test_a_factor_that_is_a_text_of_digits_is_known_again(
 ) -> None:
     folder = tmp_path / "results/study/paper"
     train(stage, 0, 1)
-    # Because another run has no gamma, pandas reads the column as floats, and 53 as
-    # 53.0.
+    # Another run has no gamma, so pandas would read the column as floats, and 53 as
+    # 53.0, if it were not told that gamma is text.
     without_gamma = declared(stage, 2, gamma=None)[1:]
     runs = [*declared(stage, 1, gamma="53"), *without_gamma]
     record(folder, gathered(folder, runs), gamma=asked)
@@ -337,14 +337,14 @@ def test_runs_whose_data_are_missing_stay_where_recorded_and_are_named_elsewhere
     train(other, 0)
     asked = declared(other, 4)
     # On this machine, only the first run is possible, and only with other parameters.
-    possible = [replace(asked[0], parameters={"gamma": 3.0, "files": 1})]
+    possible = [replace(asked[0], parameters={"gamma": "3", "files": 1})]
     shapes = {"bins": ["low"]}
     runs = gather(folder, asked, read, possible=possible, tables=shapes)
     assert runs.table["seed"].tolist() == [0, 1]
     assert runs.table["device"].isna().all()
     # Rows name experiments, without their seeds.
     assert runs.tables[NOT_RUN].to_dict("records") == [
-        {"loss": "focal", "gamma": 3.0, "reason": "data missing"}
+        {"loss": "focal", "gamma": "3", "reason": "data missing"}
     ]
     write_runs(folder, runs)
     assert len(read_runs(folder).tables[NOT_RUN]) == 1
@@ -363,14 +363,14 @@ def test_an_arm_that_was_declared_after_the_study_was_recorded_is_not_run(
         replace(
             run,
             cell=run.cell.replace("FL-3", "FL-5"),
-            factors={**run.factors, "gamma": 5.0},
+            factors={**run.factors, "gamma": "5"},
         )
         for run in declared(other, 2)
     ]
     runs = gathered(folder, [*declared(other, 2), *new_arm])
-    assert runs.table["gamma"].tolist() == [3.0, 3.0]
+    assert runs.table["gamma"].tolist() == ["3", "3"]
     assert runs.tables[NOT_RUN].to_dict("records") == [
-        {"loss": "focal", "gamma": 5.0, "reason": "not trained"}
+        {"loss": "focal", "gamma": "5", "reason": "not trained"}
     ]
     assert "declared runs not trained yet: 2" in capsys.readouterr().err
     # Another seed of a recorded arm would change the set of seeds in the arm's mean.

@@ -27,6 +27,7 @@ from softmax_temperature.papers.shared.records import (
     write_pixels,
     write_study,
 )
+from softmax_temperature.papers.shared.runs import gamma_text
 from softmax_temperature.params import Params
 from softmax_temperature.params.cooling import NO_COOLING, Arm
 from softmax_temperature.params.recipe import Recipe, Schedule
@@ -159,7 +160,7 @@ def cooling_factors(arm: Arm) -> dict[str, Any]:
     names = ("factor", *_OF_PERIODIC, "refit", "period", "optimizer_state")
     return {
         "loss": arm.loss,
-        "gamma": arm.options.get("gamma"),
+        "gamma": gamma_text(arm.options.get("gamma")),
         "mode": arm.mode,
         **{name: getattr(arm, name) if name in used else None for name in names},
     }

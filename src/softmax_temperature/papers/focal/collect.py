@@ -13,7 +13,7 @@ from pydantic_core import to_jsonable_python
 
 from softmax_temperature.losses.propositions import theory_checks
 from softmax_temperature.papers.focal.panels import PIXELS, with_panels
-from softmax_temperature.papers.focal.study import CLASSIFICATION, SLUG, plain
+from softmax_temperature.papers.focal.study import CLASSIFICATION, SLUG
 from softmax_temperature.papers.shared.collecting import (
     DeclaredRun,
     MeasuredRun,
@@ -29,6 +29,7 @@ from softmax_temperature.papers.shared.runs import (
     REASON,
     SEED,
     Runs,
+    gamma_text,
 )
 from softmax_temperature.params import Params
 from softmax_temperature.params.focal import TranslationTask
@@ -267,13 +268,13 @@ def loss_factors(loss: str, options: Row) -> dict[str, Any]:
         ("gamma", "smoothing", "milestones", "mmce_form", "mmce_weight", "options")
     )
     if loss == "focal":
-        factors["gamma"] = plain(others.pop("gamma"))
+        factors["gamma"] = gamma_text(others.pop("gamma"))
     elif loss == "label_smoothing":
         factors["smoothing"] = others.pop("smoothing")
     elif loss == "sample_dependent_focal":
         factors["gamma"] = others.pop("policy", "53")
     elif loss == "scheduled_focal":
-        gammas = [str(plain(gamma)) for gamma in others.pop("gammas")]
+        gammas = [f"{gamma:g}" for gamma in others.pop("gammas")]
         is_short = all(len(gamma) == 1 for gamma in gammas)
         factors["gamma"] = ("" if is_short else ", ").join(gammas)
         factors["milestones"] = ", ".join(map(str, others.pop("milestones")))

@@ -258,7 +258,6 @@ def tidied(runs: Runs) -> Runs:
     table = table.astype(dict.fromkeys(texts, object))
     own = [is_part(name, DATA) for name in table["dataset"]]
     table = table.assign(
-        gamma=pd.Series(map(plain, table["gamma"]), table.index, dtype=object),
         own=np.array(own) | LINEAR.mask(table),
         is_printed=table["printed_dataset"].notna(),
         diverged=table["diverged"].astype(bool),
@@ -295,16 +294,6 @@ def arm_label(run: Mapping[str, Any] | pd.Series[Any]) -> str:
     if run["task"] == "translation":
         return _TRANSLATION_LABELS.get(label, label)
     return label
-
-
-def plain(value: Any) -> str | None:
-    """Write a gamma without trailing zeros: "3", "53" or "0.5"; None if missing."""
-    if pd.isna(value):
-        return None
-    try:
-        return f"{float(value):g}"
-    except ValueError:
-        return str(value)
 
 
 def outlier_sets(runs: Runs, among: Where = ALL) -> list[str]:

@@ -425,8 +425,7 @@ def _rows_of(recorded: Runs, run: DeclaredRun) -> Runs:
     chosen = table.index
     measurements = recorded.measurements
     return Runs(
-        # Use the declared factors, because a file does not distinguish the gammas "3"
-        # and 3.0.
+        # Use the declared factors, because a file has fewer digits.
         table.drop(columns="study").assign(**run.factors),
         measurements[measurements[RUN].isin(chosen)],
         {name: rows[rows[RUN].isin(chosen)] for name, rows in recorded.tables.items()},

@@ -478,7 +478,7 @@ def loss_label(run: Mapping[str, Any] | pd.Series) -> str:
     if loss == "label_smoothing":
         return f"LS-{float(run['smoothing']):g}"
     if loss in _GAMMAS:
-        return f"{_GAMMAS[loss]}-{_plain(run['gamma'])}"
+        return f"{_GAMMAS[loss]}-{run['gamma']}"
     return str(loss)
 
 
@@ -487,7 +487,7 @@ def loss_name(run: Mapping[str, Any] | pd.Series) -> str:
     name = f"{str(run['loss']).replace('_', ' ')} loss"
     if pd.isna(run["gamma"]):
         return name
-    return f"{name}, gamma {_plain(run['gamma'])}"
+    return f"{name}, gamma {run['gamma']}"
 
 
 def cooling_label(run: Mapping[str, Any] | pd.Series) -> str:
@@ -541,14 +541,6 @@ def _when(metric: str) -> tuple[str, str]:
 def in_points(unit: str) -> str | None:
     """The unit of a share in points or percent; None if `unit` is not a share's."""
     return UNITS.get(unit)
-
-
-def _plain(value: Any) -> str:
-    """Write a gamma without trailing zeros; the name of a policy is unchanged."""
-    try:
-        return f"{float(value):g}"
-    except ValueError:
-        return str(value)
 
 
 def _count(number: int, singular: str, plural: str) -> str:

@@ -6,6 +6,7 @@ digits.
 
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -65,8 +66,10 @@ def _float_or_text(text: str) -> float | str:
     return float(text) if _IS_FLOAT.fullmatch(text) else text
 
 
-def read_csv(path: Path) -> pd.DataFrame:
+def read_csv(path: Path, text: Sequence[str] = ()) -> pd.DataFrame:
     """Read a table that `write_csv` wrote; an empty file gives an empty table.
+
+    The columns in `text` are read as text, even if they hold numbers.
 
     Raises:
         InputError: If there is no such file.
@@ -78,6 +81,6 @@ def read_csv(path: Path) -> pd.DataFrame:
             remedy="Run `dvc repro`, or check the profile's name.",
         )
     try:
-        return pd.read_csv(path)
+        return pd.read_csv(path, dtype=dict.fromkeys(text, str))
     except pd.errors.EmptyDataError:
         return pd.DataFrame()

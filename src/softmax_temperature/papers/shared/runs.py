@@ -49,6 +49,8 @@ after the study was recorded."""
 RUNS_FILE = "runs.csv"
 VALUES_FILE = "tables/values.csv"
 
+GAMMA = "gamma"
+
 FACTORS = (
     "study",
     "task",
@@ -58,7 +60,7 @@ FACTORS = (
     "batch_norm",
     "activation",
     "loss",
-    "gamma",
+    GAMMA,
     "smoothing",
     "milestones",
     "mmce_form",
@@ -93,8 +95,7 @@ FACTORS = (
 )
 """The names of the factors of all papers; each paper's `runs.csv` has some of them.
 
-`gamma` is text: a number such as "3", or the name of the policy by which gamma depends
-on the sample or on the epoch; `milestones` are the epochs at which it changes.
+`gamma` is text (see `gamma_text`); `milestones` are the epochs at which it changes.
 `mmce_form` is "released" or "written": MMCE as in the authors' code, or as in their
 text. `options` are the options of a user's own loss. `mode`, `factor` and the next five
 are settings of Cooling. `start` names the kind of logits that a network starts with,
@@ -213,7 +214,7 @@ def read_runs(folder: Path, tables: Sequence[str] = ()) -> Runs:
         InputError: If a file is missing, a run or a value occurs twice, or a value
             belongs to no run.
     """
-    table = read_csv(folder / RUNS_FILE).rename_axis(index=RUN)
+    table = read_csv(folder / RUNS_FILE, text=[GAMMA]).rename_axis(index=RUN)
     table = table.assign(study=folder.parent.name)
     wide = read_csv(folder / VALUES_FILE)
     names = list(tables)
@@ -223,6 +224,16 @@ def read_runs(folder: Path, tables: Sequence[str] = ()) -> Runs:
     runs = Runs(table, long_form(wide), read)
     check(runs, str(folder))
     return runs
+
+
+def gamma_text(gamma: float | str | None) -> str | None:
+    """The factor `gamma`: a number such as "3" or "0.5", or a policy such as "53".
+
+    A policy says how gamma depends on the sample or on the epoch.
+    """
+    if gamma is None or isinstance(gamma, str):
+        return gamma
+    return f"{gamma:g}"
 
 
 def cells_of(folder: Path) -> set[str]:

@@ -158,8 +158,8 @@ def _values(table: pd.DataFrame, arm: Arm) -> str:
 def of_arms(arms: Sequence[Arm]) -> Where:
     """A predicate that selects the runs that have all factors of at least one arm.
 
-    Numbers are compared as numbers, whatever the type of the column, because a file
-    does not distinguish gamma "3" and 3.0.
+    Numbers are compared as numbers, whatever the type of the column: `gamma` is text,
+    and 3, 3.0 and "3" all select gamma 3.
     """
 
     def mask(runs: pd.DataFrame) -> pd.Series[bool]:
