@@ -4,6 +4,7 @@ After each epoch, the best temperature on the held-out set must be 1.
 """
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -81,6 +82,18 @@ def test_lightning_cools_after_each_epoch(mode: str, tmp_path: Path) -> None:
         assert fit_temperature(
             network.eval()(inputs), labels
         ).temperature == pytest.approx(1, abs=1e-3)
+
+
+def test_lightning_with_two_optimizers_is_told_the_policy_that_it_can_use() -> None:
+    network = nn.Linear(4, 2)
+    held_out = [drawn(60, 1)]
+    callback = lightning_callback(Cooling(network), held_out, policy="rescale")
+    optimizers = [torch.optim.SGD(network.parameters(), lr=1.0) for _ in range(2)]
+    trainer: Any = SimpleNamespace(optimizers=optimizers)
+    with pytest.raises(ValueError, match=r"got 2\. Give the callback policy 'keep'"):
+        callback.on_train_epoch_end(trainer, Module(network))
+    kept = lightning_callback(Cooling(network), held_out)
+    kept.on_train_epoch_end(trainer, Module(network))
 
 
 def sentences(rows: int, seed: int) -> list[dict[str, Tensor]]:

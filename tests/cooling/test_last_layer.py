@@ -81,6 +81,19 @@ def test_a_copy_has_a_temperature_of_its_own_and_is_not_divided_twice(
     torch.testing.assert_close(twin(images.float()), raw / 3)
 
 
+def test_modules_made_from_parts_of_a_network_are_not_divided(images: Tensor) -> None:
+    network = nn.Sequential(nn.Flatten(), nn.LazyLinear(8), nn.ReLU(), nn.Linear(8, 3))
+    raw = network(images.float())
+    cooling.Cooling(network)
+    set_last_layer_temperature(network, 3.0)
+    torch.testing.assert_close(network(images.float()), raw / 3)
+
+    for made in (network[:], nn.Sequential(*network), torch.fx.symbolic_trace(network)):
+        torch.testing.assert_close(made(images.float()), raw)
+        assert cooling.last_layer.BUFFER not in made.state_dict()
+    torch.testing.assert_close(copy.deepcopy(network)(images.float()), raw / 3)
+
+
 def test_compiled_networks_see_each_cooling(
     held: nn.Module, raw: Tensor, images: Tensor
 ) -> None:

@@ -297,7 +297,7 @@ def test_logits_and_log_probabilities_pass_every_entry(entry: str) -> None:
 def test_a_column_of_probabilities_is_refused(shape: tuple[int, ...]) -> None:
     column = logits(classes=1).sigmoid().reshape(shape)
     labels = LABELS % 2
-    with pytest.raises(ValueError, match=r"kind='probs', or --probs .* subtract 1"):
+    with pytest.raises(ValueError, match=r"kind='probs'\. .* subtract 1"):
         calibrate(column, labels, bootstrap=0)
     shifted = calibrate(column - 1, labels, bootstrap=0)  # As the message suggests.
     assert shifted.data["rows"]["reported"] > 0

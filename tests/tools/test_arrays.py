@@ -219,7 +219,7 @@ def test_one_hot_rows_have_one_one_each() -> None:
     ("labels", "remedy"),
     [
         (LABELS + 1, r"in \[0, 2\), got 2. They run from 1 to 2: subtract 1"),
-        (LABELS - 1, r"got -1. Leave rows without .*ignore-index -1.*-1 to 0, add 1"),
+        (LABELS - 1, r"got -1. Leave rows without .*ignore_index=-1.*-1 to 0, add 1"),
         (np.array([0, 1, 255]), r"got 255. Leave rows without .*ignore_index=255"),
         (np.array([-1, 1, 1]), r"got -1 and 1. Replace -1 by 0"),
         (np.array(["cat", "dog", "dog"]), r"got 'cat'. Number the classes"),

@@ -54,6 +54,107 @@ def test_ambiguous_rows_in_a_file_are_refused(
         calibrate_files(tmp_path / "a.npz", output=tmp_path, bootstrap=0)
 
 
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("val_logits", "val_labels"),
+        ("logits_val", "labels_val"),
+        ("val_outputs", "y_val"),
+        ("cal_scores", "target_cal"),
+    ],
+)
+def test_validation_rows_have_the_same_other_names_as_logits_and_labels(
+    names: tuple[str, str], tmp_path: Path
+) -> None:
+    (logits, labels), (others, other_labels) = drawn(0), drawn(1)
+    np.savez(
+        tmp_path / "a.npz",
+        outputs=logits,
+        y=labels,
+        **dict(zip(names, (others, other_labels), strict=True)),
+    )
+    arrays, held_out = read_rows(
+        "logits", tmp_path / "a.npz", None, "validation", None, None
+    )
+    assert held_out is not None
+    np.testing.assert_array_equal(arrays["logits"], logits)
+    np.testing.assert_array_equal(held_out["logits"], others)
+    np.testing.assert_array_equal(held_out["labels"], other_labels)
+
+
+def test_probabilities_of_validation_rows_come_before_their_logits(
+    tmp_path: Path,
+) -> None:
+    logits, labels = drawn(0)
+    probs = torch.softmax(torch.tensor(logits), 1).numpy()
+    np.savez(
+        tmp_path / "a.npz",
+        logits=logits,
+        probs=probs,
+        labels=labels,
+        val_logits=logits[::2],
+        val_probs=probs[::2],
+        val_y=labels[::2],
+    )
+    for matrix, values in (("logits", logits), ("probs", probs)):
+        path = tmp_path / "a.npz"
+        arrays, held_out = read_rows(matrix, path, None, "validation", None, None)
+        assert held_out is not None
+        np.testing.assert_array_equal(arrays[matrix], values)
+        np.testing.assert_array_equal(held_out[matrix], values[::2])
+
+
+@pytest.mark.parametrize("ending", ["npz", "pt"])
+@pytest.mark.parametrize("words", [["val"], ["test"], ["validation", "test"]])
+@pytest.mark.parametrize(
+    ("matrix", "other", "purposes"),
+    [
+        ("logits", "validation", ("report", "fit")),
+        ("embeddings", "test", ("train", "test")),
+    ],
+)
+def test_a_file_of_other_rows_only_is_told_what_it_holds_and_what_is_needed(
+    matrix: str,
+    other: str,
+    purposes: tuple[str, str],
+    words: list[str],
+    ending: str,
+    tmp_path: Path,
+) -> None:
+    values, labels = drawn(0)
+    arrays: dict[str, Any] = {}
+    for word in words:
+        arrays |= {f"{word}_{matrix}": values, f"{word}_labels": labels}
+    path = tmp_path / f"a.{ending}"
+    if ending == "npz":
+        np.savez(path, **arrays)
+    else:
+        torch.save({name: torch.tensor(array) for name, array in arrays.items()}, path)
+
+    with pytest.raises(InputError) as error:
+        read_rows(matrix, path, None, other, None, None)
+
+    held = ", ".join(arrays)
+    assert error.value.what == f"has no {matrix} and no labels (it holds: {held})"
+    assert error.value.remedy == (
+        f"Save the rows to {purposes[0]} on as {matrix} and labels, those to "
+        f"{purposes[1]} on as {other}_{matrix} and {other}_labels, and no others."
+    )
+
+
+@pytest.mark.parametrize("word", ["val", "valid", "validation", "cal", "calibration"])
+def test_validation_rows_are_no_rows_to_test_a_classifier_of_embeddings_on(
+    word: str, tmp_path: Path
+) -> None:
+    values, labels = drawn(0)
+    rows = {f"{word}_embeddings": values, f"{word}_labels": labels}
+    np.savez(tmp_path / "a.npz", embeddings=values, labels=labels, **rows)
+    message = f"holds {word}_embeddings and {word}_labels beside embeddings"
+    with pytest.raises(InputError, match=message) as error:
+        read_rows("embeddings", tmp_path / "a.npz", None, "test", None, None)
+    assert "test_embeddings and test_labels" in error.value.remedy
+
+
 @pytest.mark.parametrize("matrix", ["logits", "embeddings"])
 def test_numbers_and_texts_beside_the_arrays_are_ignored(
     matrix: str, tmp_path: Path

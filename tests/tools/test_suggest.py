@@ -171,7 +171,7 @@ def test_outside_the_range_the_constant_leads() -> None:
     assert f"expected to lose {found.expected_loss:.1f} points" in str(found)
     headline = str(found).splitlines()[0]
     assert "outside the fitted range" in headline
-    assert headline.endswith("try --verify.")
+    assert headline.endswith("try cosine_classifier.train_temperature_grid.")
 
 
 def test_inside_the_range_a_loss_is_that_of_the_pairs_inside() -> None:

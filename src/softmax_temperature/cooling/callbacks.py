@@ -54,6 +54,12 @@ def lightning_callback(
             optimizer = None
             if len(trainer.optimizers) == 1:
                 optimizer = trainer.optimizers[0]
+            elif policy == "rescale":
+                raise ArgumentError(
+                    "policy 'rescale' needs a Trainer with one optimizer, got "
+                    f"{len(trainer.optimizers)}",
+                    "Give the callback policy 'keep'.",
+                )
             predictions = map(predicted, held_out)
             _cool(cooling, pl_module, predictions, optimizer=optimizer, policy=policy)
 

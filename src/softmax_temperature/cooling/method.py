@@ -65,6 +65,11 @@ class Cooling:
     the temperature T of the network *in front of the buffer* anew and, with the default
     `refit`, divides the logits in front of the buffer by T^factor.
 
+    The division is a forward hook of `model` itself. Modules that are made from its
+    parts, such as a slice `model[:3]` or `torch.fx.symbolic_trace(model)`, do not have
+    the hook: their logits are not divided, and must not be passed to `cool`. A
+    `copy.deepcopy` has it.
+
     In the first epochs T can be far below 1: logits and gradients are then multiplied,
     and training may collapse. Use a smaller learning rate, start after a few epochs, or
     use `factor=0.5`; watch the accuracy.

@@ -1,7 +1,7 @@
 """Read users' arrays from files by name, and check them."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import takewhile
 from pathlib import Path
@@ -41,6 +41,7 @@ from softmax_temperature.tools.columns import (
     text_columns,
 )
 from softmax_temperature.tools.files import TABLE_ENDINGS, counts, read_content
+from softmax_temperature.tools.options import in_options
 from softmax_temperature.tools.tables import (
     LABEL_NAMES,
     MOST_NAMED,
@@ -58,7 +59,11 @@ Arrays = dict[str, NDArray[Any]]
 Rows = tuple[Tensor, Tensor]
 SAMPLE = Path(__file__).with_name("sample_logits.npz")
 KINDS = ("logits", "probs")
-SAY_PROBS = "Pass kind='probs', or --probs on the command line."
+# What to do with probabilities that were passed as logits, and with quantised ones.
+SAY_PROBS = "Pass kind='probs'."
+SAY_DEQUANTISED = (
+    "Add 128, divide by 256, and give them as probabilities: kind='probs'."
+)
 # The largest label that is accepted, because float64 represents all integers up to it.
 LARGEST_LABEL = 2**53
 # The largest share of labels whose probability may have underflowed to 0. A larger
@@ -76,8 +81,11 @@ SHARED = 0.5
 # toy example, or come from a decision tree, which gives all samples in a leaf the same
 # scores.
 FEWEST_SAMPLES = 50
-# Other beginnings of the names of validation arrays.
-VALIDATION_NAMES = ("val", "valid", "cal", "calibration")
+# The words in the names of arrays of other rows, such as `val_logits` or `logits_val`.
+OTHER_ROWS = {
+    "validation": ("validation", "val", "valid", "cal", "calibration"),
+    "test": ("test",),
+}
 # Other names that files may use for the arrays that commands need.
 OTHER_NAMES: dict[str, tuple[str, ...]] = {
     "logits": ("outputs", "preds", "predictions", "y_pred", "scores"),
@@ -106,6 +114,8 @@ def sample_logits() -> tuple[NDArray[np.float64], NDArray[np.int64]]:
 def user_data(where: object, remedy: str) -> Iterator[None]:
     """Turn the library's errors about a user's data into InputErrors.
 
+    Remedies then name the command's options instead of Python's arguments.
+
     Args:
         where: Name of the file, for the message.
         remedy: Remedy for errors that have none.
@@ -114,7 +124,7 @@ def user_data(where: object, remedy: str) -> Iterator[None]:
         yield
     except ArgumentError as error:
         raise InputError(
-            error.fault[:300], where=str(where), remedy=error.remedy
+            error.fault[:300], where=str(where), remedy=in_options(error.remedy)
         ) from error
     except (OSError, ValueError) as error:
         raise InputError(str(error)[:300], where=str(where), remedy=remedy) from error
@@ -149,26 +159,18 @@ def read_rows(
     Raises:
         InputError: If an array is missing, or a file cannot be read.
     """
-    within = (f"{other}_{matrix}", f"{other}_labels")
-    others = VALIDATION_NAMES if other == "validation" else ()
-    aliases = [f"{name}_{part}" for name in others for part in (matrix, "labels")]
-    unused = [f"test_{matrix}", "test_labels"] if other == "validation" else []
-    optional = (*within, *aliases, *unused)
+    (unused,) = OTHER_ROWS.keys() - {other}
+    optional = [*_names_of_rows(other, matrix), *_names_of_rows(unused, matrix)]
     arrays = _read_pair(matrix, path, labels, optional, columns)
-    _name_validation(arrays, matrix, path)
-    if extra := [name for name in unused if name in arrays]:
+    other_rows = _pop_rows(arrays, other, matrix, path)
+    if extra := [name for name in arrays if name in optional]:
+        purpose = "report" if other == "validation" else "test"
         raise InputError(
             f"holds {' and '.join(extra)} beside {matrix}, so it is not clear which "
-            "rows to report on",
+            f"rows to {purpose} on",
             where=str(path),
-            remedy=f"Save the rows to report on as {matrix} and labels, and those to "
-            f"fit on as validation_{matrix} and validation_labels.",
+            remedy=_remedy_of_rows(other, matrix),
         )
-    other_rows = {
-        name.removeprefix(f"{other}_"): arrays.pop(name)
-        for name in within
-        if name in arrays
-    }
     if other_path:
         if other_rows:
             held = " and ".join(f"{other}_{name}" for name in other_rows)
@@ -183,30 +185,92 @@ def read_rows(
         raise InputError(
             f"{other} rows have no {absent}",
             where=str(path),
-            remedy=f"Save both {' and '.join(within)}.",
+            remedy=f"Save both {other}_{matrix} and {other}_labels.",
         )
     return arrays, other_rows or None
 
 
-def _name_validation(arrays: Arrays, matrix: str, path: Path) -> None:
-    """Rename arrays such as `val_logits` to `validation_logits`, in place."""
-    parts = (matrix, "labels")
-    held = [
-        name
-        for name in ("validation", *VALIDATION_NAMES)
-        if any(f"{name}_{part}" in arrays for part in parts)
-    ]
-    if len(held) > 1:
+def _names_of_rows(rows: str, matrix: str) -> dict[str, tuple[str, str]]:
+    """The names that arrays of other rows may have, each with its two parts.
+
+    The parts of `val_logits` and of `logits_val` are `val` and `logits`.
+
+    Args:
+        rows: "validation" or "test".
+        matrix: Name of the matrix.
+    """
+    return {
+        form: (word, name)
+        for word in OTHER_ROWS[rows]
+        for part in (matrix, "labels")
+        for name in _names_of(part)
+        for form in (f"{word}_{name}", f"{name}_{word}")
+    }
+
+
+def _names_of(part: str) -> tuple[str, ...]:
+    """The names that the array `part` may have, its own name first."""
+    names = (part, *OTHER_NAMES[part])
+    if part == "probs":
+        # Probabilities are often saved under a name for logits. Accept these names,
+        # because later checks look at the values.
+        return (*names, "logits", *OTHER_NAMES["logits"])
+    return names
+
+
+def _is_of_labels(name: str) -> bool:
+    """Whether an array has a name for labels, with or without a word for other rows."""
+    forms = (_names_of_rows(rows, "labels") for rows in OTHER_ROWS)
+    return name in LABEL_NAMES or any(name in form for form in forms)
+
+
+def _candidates(part: str, names: Collection[str]) -> list[str]:
+    """The `names` that may be those of the array `part`; empty if there are none.
+
+    Its own name comes before other names, and names for probabilities come before those
+    for logits.
+    """
+    if part in names:
+        return [part]
+    others = [name for name in OTHER_NAMES[part] if name in names]
+    return others or [name for name in _names_of(part) if name in names]
+
+
+def _pop_rows(arrays: Arrays, rows: str, matrix: str, path: Path) -> Arrays:
+    """Remove the arrays of other rows from `arrays`; return the matrix and labels."""
+    known = _names_of_rows(rows, matrix)
+    held = {form: arrays.pop(form) for form in known if form in arrays}
+    words = list(dict.fromkeys(known[form][0] for form in held))
+    if len(words) > 1:
         raise InputError(
-            f"holds rows of {' and of '.join(held)}, and each could be the validation "
+            f"holds rows of {' and of '.join(words)}, and each could be the {rows} "
             "rows",
             where=str(path),
-            remedy="Keep one of them, under the name validation.",
+            remedy=f"Keep one of them, under the name {rows}.",
         )
-    for name in held:
-        for part in parts:
-            if f"{name}_{part}" in arrays:
-                arrays[f"validation_{part}"] = arrays.pop(f"{name}_{part}")
+    found = {}
+    for part in (matrix, "labels"):
+        names = _candidates(part, [known[form][1] for form in held])
+        forms = [form for form in held if known[form][1] in names]
+        if len(forms) > 1:
+            raise InputError(
+                f"holds {' and '.join(forms)}, and each could be the {rows} {part}",
+                where=str(path),
+                remedy=f"Save one of them as {rows}_{part}, without the others.",
+            )
+        if forms:
+            found[part] = held[forms[0]]
+    return found
+
+
+def _remedy_of_rows(other: str, matrix: str) -> str:
+    """How to name the arrays of a file that holds several parts of a data set."""
+    main = "report" if other == "validation" else "train"
+    purpose = "fit" if other == "validation" else "test"
+    return (
+        f"Save the rows to {main} on as {matrix} and labels, those to {purpose} on as "
+        f"{other}_{matrix} and {other}_labels, and no others."
+    )
 
 
 def _read_pair(
@@ -311,7 +375,7 @@ def _arrays_in(
             arrays[name] = arrays.pop(other)
     absent = [name for name in required if name not in arrays]
     if absent:
-        raise _absent(absent, required, held, content, path)
+        raise _absent(absent, required, held, content, path, matrix, optional)
     return {name: arrays[name] for name in (*required, *optional) if name in arrays}
 
 
@@ -325,8 +389,7 @@ def _by_name(content: Any, unnamed: str) -> Arrays:
         return {}
     asked = {unnamed, *LABEL_NAMES, *OTHER_NAMES.get(unnamed, ())}
     for name, value in content.items():
-        # The name may start with the name of other rows, as in `test_labels`.
-        if str(name).removeprefix("validation_").removeprefix("test_") in LABEL_NAMES:
+        if _is_of_labels(str(name)):
             check_exact_labels(value, str(name))
     return {
         str(name): as_numpy(value)
@@ -338,12 +401,7 @@ def _by_name(content: Any, unnamed: str) -> Arrays:
 
 def _other_name(name: str, arrays: Arrays, path: Path) -> str | None:
     """The name under which `arrays` hold the required array `name`, or None."""
-    others = [other for other in OTHER_NAMES[name] if other in arrays]
-    if name == "probs" and not others:
-        # Probabilities are often saved under a name for logits. Accept these names,
-        # because later checks look at the values.
-        logits = ("logits", *OTHER_NAMES["logits"])
-        others = [other for other in logits if other in arrays]
+    others = _candidates(name, arrays)
     if len(others) > 1:
         raise InputError(
             f"holds {' and '.join(others)}, and each could be the {name}",
@@ -359,6 +417,8 @@ def _absent(
     held: Sequence[str],
     content: Any,
     path: Path,
+    matrix: str,
+    optional: Sequence[str],
 ) -> InputError:
     """The error for the file `path`, which has arrays `held` but lacks `absent`."""
     others = {}
@@ -382,6 +442,10 @@ def _absent(
         remedy = "If these are probabilities, pass --probs."
     elif "labels" in absent and len(required) > 1:
         remedy += " Or give the labels in a file of their own: --labels."
+    other = "test" if matrix == "embeddings" else "validation"
+    rows = {**_names_of_rows("validation", matrix), **_names_of_rows("test", matrix)}
+    if any(name in rows and name in optional for name in held):
+        remedy = _remedy_of_rows(other, matrix)
     return InputError(
         f"has no {' and no '.join(absent)} (it holds: {holds})",
         where=str(path),
@@ -437,8 +501,7 @@ def _refuse_pair(value: Any) -> None:
         raise ArgumentError(
             f"one array is expected, got a tuple of two, of shapes {scores} and "
             f"{labels}",
-            "Pass scores and labels as two arguments; a star unpacks a pair: "
-            "calibrate(*pair).",
+            "Pass scores and labels as two arguments, as *pair does.",
         )
 
 
@@ -826,6 +889,7 @@ def checked_logits(
     *,
     name: str = "",
     remedy: str = SAY_PROBS,
+    dequantised: str = SAY_DEQUANTISED,
 ) -> Rows:
     """Check a user's logits and labels, and return them as tensors.
 
@@ -835,6 +899,7 @@ def checked_logits(
         kind: "logits", or "probs" for probabilities.
         name: Prefix of the arguments' names in messages.
         remedy: What to do if the logits look like probabilities.
+        dequantised: What to do if the scores look like a quantised softmax.
 
     Returns:
         Logits (n, classes) and labels (n,), int64. Logits given as floating-point
@@ -856,7 +921,7 @@ def checked_logits(
     values = _score_table(values, f"{name}{kind}")
     refuse_label_column(values, classes, f"{name}{kind}")
     _refuse_decisions(values, f"{name}{kind}")
-    _refuse_quantised(values, f"{name}{kind}")
+    _refuse_quantised(values, f"{name}{kind}", dequantised)
     if kind == "probs":
         single = values.shape[1] == 1
         values = _prob_table(values, f"{name}probs")
@@ -1029,13 +1094,10 @@ def _refuse_void_labels(
             f"{name} must be in [0, {classes}), got {classes}",
             f"Number the classes from 0 to {classes - 1}; each is a column of the "
             f"scores. If {classes} marks rows without a class, such as a background, "
-            f"pass ignore_index={classes} (--ignore-index {classes}).",
+            f"pass ignore_index={classes}.",
         )
     if len(outside) == 1 and not 0 <= outside[0] <= classes:
-        remedy = (
-            "Leave rows without a class out, as ignore_index="
-            f"{outside[0]} (--ignore-index {outside[0]}) does."
-        )
+        remedy = f"Leave rows without a class out, as ignore_index={outside[0]} does."
         if (outside[0], int(labels.max())) == (-1, classes - 2):
             remedy += f" If the classes run from -1 to {classes - 2}, add 1."
         raise ArgumentError(
@@ -1122,7 +1184,7 @@ def _refuse_decisions(values: NDArray[Any], name: str) -> None:
         raise _decisions(name)
 
 
-def _refuse_quantised(values: NDArray[Any], name: str) -> None:
+def _refuse_quantised(values: NDArray[Any], name: str, remedy: str) -> None:
     """Refuse the output of an int8 network's softmax, given as scores.
 
     Such a network stores a probability p as the whole number nearest to 256 p - 128.
@@ -1147,8 +1209,7 @@ def _refuse_quantised(values: NDArray[Any], name: str) -> None:
             f"{name} must be logits or probabilities, but they look like a quantised "
             "softmax: whole numbers from -128 to 127 whose rows sum to about "
             f"{256 - 128 * classes}",
-            "Add 128, divide by 256, and give them as probabilities: kind='probs' "
-            "(--probs).",
+            remedy,
         )
 
 
@@ -1278,7 +1339,7 @@ def _prob_table(values: NDArray[Any], name: str) -> NDArray[np.float64]:
     wrong = (table.amin(dim=1) < 0) | (misses > sum_tolerance(table, len(table)))
     if bool(wrong.any()):
         row = int(wrong.int().argmax())
-        remedy = "If these are logits, omit kind='probs' (--probs)."
+        remedy = "If these are logits, omit kind='probs'."
         if exact[row].min() >= 0:
             remedy = f"{_sum_remedy(table)} {remedy}"
         raise ArgumentError(

@@ -399,7 +399,7 @@ def _check_fitted_classes(fitted: Tensor, reported: Tensor, fit_on: str) -> None
         raise ArgumentError(
             f"labels of the random half to fit the temperature on, {len(fitted)} rows, "
             f"are all {int(low)}, and one class does not identify a temperature",
-            "Give more rows of the other classes, or pass fit_on='all' (--fit-on all).",
+            "Give more rows of the other classes, or pass fit_on='all'.",
         )
     check_two_classes(fitted)
 

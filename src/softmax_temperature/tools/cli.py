@@ -23,6 +23,7 @@ from softmax_temperature.tools.options import (
     checked_bootstrap,
     checked_device,
     checked_lr,
+    in_options,
     names,
     refuse_unused,
 )
@@ -297,7 +298,7 @@ def suggest(
                 seed=seed,
                 device=device,
             )
-    _show(as_json, asdict(suggestion), suggestion)
+    _show(as_json, asdict(suggestion), in_options(str(suggestion)))
 
 
 def _refuse_unused_by_suggest(

@@ -1,9 +1,27 @@
 """Checks of commands' options. Imports are inside functions, so `--help` is quick."""
 
 import math
+import re
 from collections.abc import Mapping
 
 from softmax_temperature.runner.errors import InputError
+
+# Words for users of Python in the library's messages, with the options that stand for
+# them on the command line.
+OPTIONS = {
+    r"kind='probs'": "--probs",
+    r"fit_on='(\w+)'": r"--fit-on \1",
+    r"ignore_index=(-?\d+)": r"--ignore-index \1",
+    r"ignore_index": "--ignore-index",
+    r"cosine_classifier\.train_temperature_grid": "--verify",
+}
+
+
+def in_options(text: str) -> str:
+    """Rewrite a message of the library with the command's options."""
+    for pattern, option in OPTIONS.items():
+        text = re.sub(rf"\b{pattern}", option, text)
+    return text
 
 
 def names(columns: str) -> list[str]:

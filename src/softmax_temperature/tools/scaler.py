@@ -65,6 +65,10 @@ from softmax_temperature.tools.tables import numbered_key
 TAKE_LOGITS = (
     "Give the scores before the softmax, or the logarithms of the probabilities."
 )
+TAKE_DEQUANTISED = (
+    "Give the scores before the softmax; or add 128, divide by 256, and give the "
+    "logarithms."
+)
 # scikit-learn would refuse masked classes, whose logits are infinite, so its check of
 # values is off. `_check_values` checks the values instead.
 ARRAYS: dict[str, Any] = {
@@ -160,7 +164,9 @@ class TemperatureScaler(
             self.classes_, labels = _numbered(labels, len(self.classes_))
             _check_columns_of_labels(columns, self.classes_)
             _check_sorted_names(logits, labels, self.classes_, categories)
-        rows = checked_logits(logits, labels, remedy=TAKE_LOGITS)
+        rows = checked_logits(
+            logits, labels, remedy=TAKE_LOGITS, dequantised=TAKE_DEQUANTISED
+        )
         check_two_classes(rows[1])
         fit = search_temperature(*rows, criterion=self.criterion, bins=self.bins)
         self.at_bound_ = fit.at_bound

@@ -49,6 +49,8 @@ HELD_OUT = 0.25
 # Factor from fractions to percentage points.
 POINTS = 100
 SMALLEST_BATCH = 32
+# The function that searches, for users of Python.
+SEARCH = "cosine_classifier.train_temperature_grid"
 # Embeddings count as lying on one line if their float32 directions deviate from it by
 # less than this.
 ON_LINE = 1e-6
@@ -116,7 +118,7 @@ class Suggestion:
         fitted_range = "inside the fitted range"
         advice = ""
         if not self.inside:
-            advice = " A search may find a better value: try --verify."
+            advice = f" A search may find a better value: try {SEARCH}."
             fitted_range = f"outside the fitted range ({', '.join(self.outside)})"
         return (
             f"{self.inverse_temperature:.3g}, {name}: expected to lose "

@@ -473,7 +473,7 @@ def _refuse_index(table: pd.DataFrame, others: Sequence[str], where: str) -> Non
         raise InputError(
             f"has a column {first!r} that looks like the index of a data frame",
             where=where,
-            remedy="Write the table with index=False.",
+            remedy="Write the table without it: to_csv(path, index=False).",
         )
 
 
