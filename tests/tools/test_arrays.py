@@ -360,6 +360,37 @@ def test_whole_numbers_may_be_logits_of_two_classes() -> None:
     assert checked_logits(logits, labels)[0].shape == (200, 2)
 
 
+@pytest.mark.parametrize("fill", [-1e4, -65504.0, -1e9])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_number_that_masks_all_but_the_best_classes_is_no_logit_of_a_label(
+    fill: float, dtype: type
+) -> None:
+    logits, labels = drawn_rows(300)
+    third = np.sort(logits, axis=1)[:, [-3]]
+    best: Any = np.where(logits < third, fill, logits).astype(dtype)
+    masked = best[np.arange(300), labels] == np.float32(fill)
+    assert masked.any()
+    row = int(masked.argmax())
+    for call in (calibrate, TemperatureScaler().fit):
+        with pytest.raises(ArgumentError, match=f"row {row}, .* as that of masked"):
+            call(best, labels)
+    # Rows whose label is among the best classes are fitted as with -inf.
+    kept = best[~masked], labels[~masked]
+    infinite = np.where(kept[0] < fill / 2, -np.inf, kept[0])
+    expected = TemperatureScaler().fit(infinite, kept[1]).temperature_
+    found = TemperatureScaler().fit(*kept).temperature_
+    assert found == pytest.approx(expected, rel=1e-6)
+
+
+def test_clipped_logits_and_confident_mistakes_are_logits_of_labels() -> None:
+    logits, labels = drawn_rows(300)
+    checked_logits(logits.clip(min=0), labels)
+    checked_logits(logits.clip(min=-100), labels)
+    worst = logits.copy()
+    worst[0, labels[0]] = -1e6
+    checked_logits(worst, labels)
+
+
 def test_masked_entries_have_a_remedy_that_runs() -> None:
     labels = np.ma.masked_equal(np.arange(40) % 3, 2)
     logits = np.random.default_rng(0).normal(size=(40, 3))

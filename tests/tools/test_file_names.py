@@ -142,6 +142,16 @@ def test_a_file_of_other_rows_only_is_told_what_it_holds_and_what_is_needed(
     )
 
 
+def test_validation_rows_without_labels_are_named_as_they_are_called(
+    tmp_path: Path,
+) -> None:
+    logits, labels = drawn(0)
+    np.savez(tmp_path / "a.npz", logits=logits, labels=labels, val_scores=np.ones(9))
+    message = r"rows have no labels \(it holds: val_scores\).* or neither"
+    with pytest.raises(InputError, match=message):
+        read_rows("logits", tmp_path / "a.npz", None, "validation", None, None)
+
+
 @pytest.mark.parametrize("word", ["val", "valid", "validation", "cal", "calibration"])
 def test_validation_rows_are_no_rows_to_test_a_classifier_of_embeddings_on(
     word: str, tmp_path: Path

@@ -451,3 +451,52 @@ def test_a_list_of_unequal_batches_is_told_to_be_joined(call: Any) -> None:
         with pytest.raises(ValueError, match=joined):
             call(rows, classes)
     call(torch.cat(logits), torch.cat(labels))
+
+
+@pytest.mark.parametrize(
+    ("logits", "labels", "fault"),
+    [
+        ({"logits": torch.tensor(LOGITS)}, LABELS, "got one dict. Give one of its"),
+        ((row for row in LOGITS), LABELS, "got one generator. Give a tensor, an array"),
+        (LOGITS, dict(enumerate(LABELS)), "got one dict"),
+        (LOGITS, None, "requires y to be passed, but the target y is None"),
+    ],
+)
+def test_objects_without_rows_are_named_and_not_printed(
+    logits: Any, labels: Any, fault: str
+) -> None:
+    with pytest.raises(ValueError, match=fault) as error:
+        TemperatureScaler().fit(logits, labels)
+    assert len(str(error.value)) < 200
+
+
+@pytest.mark.parametrize(
+    ("label", "fault"),
+    [
+        (3, "one type, got 'a' in row 0 and 3 in row 7. Give all of them as text"),
+        (None, "got (None|nan) in row 7. Remove rows"),
+        (np.nan, "got nan in row 7. Remove rows"),
+        (pd.NaT, "got NaT in row 7. Remove rows"),
+    ],
+)
+@pytest.mark.parametrize("make", [np.asarray, pd.Series])
+def test_a_label_of_another_type_is_named(make: Any, label: Any, fault: str) -> None:
+    names = np.array(list("abcdefghij"), dtype=object)[LABELS]
+    names[0] = "a"
+    names[7] = label
+    with pytest.raises(ValueError, match=fault):
+        TemperatureScaler().fit(LOGITS, make(names))
+
+
+def test_a_network_is_not_divided_twice_by_one_temperature() -> None:
+    network, inputs = nn.Linear(4, 10), torch.randn(3, 4)
+    scaler = TemperatureScaler().fit(LOGITS, LABELS)
+    wrapped = scaler.wrap(network)
+    with pytest.raises(ValueError, match="already divides its logits by this temp"):
+        scaler.wrap(wrapped)
+    # Another scaler may correct the temperature once more, and copies are recognised.
+    other = TemperatureScaler().fit(LOGITS[:700], LABELS[:700])
+    expected = network(inputs) / scaler.temperature_ / other.temperature_
+    torch.testing.assert_close(other.wrap(wrapped)(inputs), expected)
+    with pytest.raises(ValueError, match="already divides"):
+        scaler.wrap(copy.deepcopy(wrapped).half())

@@ -211,6 +211,14 @@ class TemperatureScaler(
                 f"network must be a torch module, got {type(network).__name__}"
             )
         check_no_softmax_at_end(network, "network")
+        if isinstance(network, TemperatureScaled) and network.is_divided_by(
+            self.temperature_
+        ):
+            raise ArgumentError(
+                "network already divides its logits by this temperature, "
+                f"{self.temperature_:.6g}",
+                "Wrap the network inside it, or use it as it is.",
+            )
         return TemperatureScaled(
             network, self.temperature_, classes=self.n_features_in_
         )
@@ -349,8 +357,12 @@ def _check_two_dimensions(values: Any, columns: int = 1) -> None:
 
 
 def _as_array(values: Any) -> Any:
-    """Convert a list or tuple to an array; return any other value unchanged."""
-    return as_numpy(values) if isinstance(values, list | tuple) else values
+    """Convert a list or tuple to an array; return arrays and data frames unchanged.
+
+    Other objects, such as dictionaries, are refused. scikit-learn refuses None itself.
+    """
+    unchanged = values is None or hasattr(values, "shape")
+    return values if unchanged else as_numpy(values)
 
 
 def _check_lengths(logits: Any, labels: Any) -> None:
@@ -365,8 +377,14 @@ def _check_lengths(logits: Any, labels: Any) -> None:
 
 
 def _check_classes_known(labels: Any) -> None:
-    """Refuse labels with NaN; scikit-learn's own error does not name the row."""
-    if getattr(getattr(labels, "dtype", None), "kind", "") != "f":
+    """Refuse labels with NaN or None, and those of types that cannot be sorted.
+
+    scikit-learn's own errors do not name the row.
+    """
+    kind = getattr(getattr(labels, "dtype", None), "kind", "")
+    if kind == "O" and getattr(labels, "ndim", 2) == 1:
+        _check_one_type(np.asarray(labels))
+    if kind != "f":
         return
     wrong = np.flatnonzero(np.isnan(np.asarray(labels)))
     if len(wrong):
@@ -374,6 +392,22 @@ def _check_classes_known(labels: Any) -> None:
             f"y must hold a class for each row, got nan in row {wrong[0]}",
             "Remove rows without a class.",
         )
+
+
+def _check_one_type(labels: NDArray[Any]) -> None:
+    """Refuse labels, an array of objects, with None or with both text and numbers."""
+    for row, label in enumerate(labels):
+        if label is None or label != label:  # NaN differs from itself.
+            raise ArgumentError(
+                f"y must hold a class for each row, got {label} in row {row}",
+                "Remove rows without a class.",
+            )
+        if isinstance(label, str) != isinstance(labels[0], str):
+            raise ArgumentError(
+                f"y must hold labels of one type, got {labels[0]!r} in row 0 and "
+                f"{label!r} in row {row}",
+                "Give all of them as text, or number the columns from 0.",
+            )
 
 
 def _check_values(logits: Any) -> None:
@@ -537,6 +571,11 @@ class TemperatureScaled(nn.Module):
         self._check_classes(tuple(logits.shape))
         self._check_first_logits(logits)
         return logits / self.temperature
+
+    def is_divided_by(self, temperature: float) -> bool:
+        """Whether the logits are divided by `temperature`, and this changes them."""
+        stored = self.temperature.new_tensor(temperature)
+        return temperature != 1 and bool(self.temperature == stored)
 
     def _check_classes(self, shape: tuple[int, ...]) -> None:
         """Refuse logits unless they have as many classes as those in `fit`."""
