@@ -23,17 +23,12 @@ from softmax_temperature.papers.html import content
 from softmax_temperature.papers.html.cards import plain, with_cards
 
 ROOT = Path(__file__).resolve().parent.parent
-# Pages whose tables are shown as cards, one card per row, because the rows are wider
-# than the page.
-CARDS = ("scorecard.md",)
-# The column that lists the result of each study, one per line.
-STUDIES = "studies"
-SIDE = re.compile(
-    r"^(holds|contradicted|inconclusive|not tested) \((.*?)\): "
-    r"(?:its primary study, \S+, (?=has not been run))?",
-    re.DOTALL,
-)
-PRIMARY = ", primary"
+# The scorecard and the pages of the papers' verdicts.
+SCORECARD = re.compile(r"scorecard(/\w+)?\.md")
+# A verdict, as its page marks it: in bold code.
+BADGE = re.compile(r"<strong><code>([^<]+)</code></strong>")
+# A claim on a paper's page: from its heading to the next heading, or to the end.
+CLAIM = re.compile(r"<h3\b.*?(?=<h[23]\b|\Z)", re.DOTALL)
 # The rules that draw the rows of a wide table as cards on a phone.
 STYLES = "assets/cards.css"
 LINK = re.compile(r"(?<=\]\()[^)#\s]+")
@@ -143,14 +138,16 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
 
 
 def on_page_content(html_text: str, page: Page, **_: Any) -> str:
-    """Draw $`...`$ as formulas, name the columns of cards, and show notebooks."""
+    """Draw $`...`$ as formulas, claims as cards, and show notebooks."""
     if page.file.src_uri.endswith(NOTEBOOK_PAGE):
         drawn = _notebook(page.file.src_uri)
         page.toc = _contents(drawn)
         return html_text + drawn
     drawn = re.sub(r"\$<code>([^<]+)</code>\$", _inline, html_text)
-    if page.file.src_uri in CARDS:
-        drawn = re.sub(r"<table>.*?</table>", _as_cards, drawn, flags=re.DOTALL)
+    if SCORECARD.fullmatch(page.file.src_uri):
+        drawn = CLAIM.sub(r'<section class="claim">\g<0></section>', drawn)
+        drawn = BADGE.sub(_badge, drawn)
+        _leave_out_claims(page.toc)
     return with_cards(drawn)
 
 
@@ -176,48 +173,14 @@ def _inline(code: re.Match[str]) -> str:
     return str(convert(html.unescape(code[1])))
 
 
-def _as_cards(table: re.Match[str]) -> str:
-    """Let each cell of a table of claims name its column, so that rows become cards.
-
-    The style sheet draws the cards. Other tables are returned unchanged.
-    """
-    names = re.findall(r"<th>(.*?)</th>", table[0])
-    if names[:1] != ["verdict"]:
-        return table[0]
-    rows = re.findall(r"<tr>(.*?)</tr>", table[0], re.DOTALL)
-    cards = []
-    for row in rows[1:]:
-        cells = re.findall(r"<td>(.*?)</td>", row, re.DOTALL)
-        labelled = [
-            _labelled(name, text) for name, text in zip(names, cells, strict=True)
-        ]
-        cards.append(f"<tr>{''.join(labelled)}</tr>")
-    return f'<table class="cards"><tbody>{"".join(cards)}</tbody></table>'
-
-
-def _labelled(name: str, text: str) -> str:
-    """Return the HTML of a card's cell, with its column's name; verdicts are badges."""
-    if name == "verdict":
-        word, _, dispute = re.sub("<.*?>", "", text).partition(", ")
-        text = _badge(word) + (f" {_badge(dispute)}" if dispute else "")
-    if name == STUDIES:
-        text = "".join(map(_side, re.split(r"<br ?/?>", text)))
-    empty = ' class="empty"' if text == "–" else ""
-    return f'<td data-column="{name}"{empty}><span>{text}</span></td>'
-
-
-def _badge(words: str) -> str:
+def _badge(verdict: re.Match[str]) -> str:
+    """Return a verdict as a badge, whose colour depends on the first word."""
+    words = verdict[1]
     return f'<b class="verdict {words.split()[0]}">{words}</b>'
 
 
-def _side(text: str) -> str:
-    """Return a study's result as HTML: the verdict as a badge, the name, the number.
-
-    The verdict of the primary study is that of the card, which says it already.
-    """
-
-    def with_badge(match: re.Match[str]) -> str:
-        badge = "" if match[2].endswith(PRIMARY) else f"{_badge(match[1])} "
-        return f"{badge}<i>{match[2]}</i><br>"
-
-    return f'<span class="side">{SIDE.sub(with_badge, text)}</span>'
+def _leave_out_claims(contents: TableOfContents) -> None:
+    """Leave the claims out of the list beside the page: they are long sentences."""
+    for page in contents:
+        for section in page.children:
+            section.children.clear()

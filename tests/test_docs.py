@@ -290,10 +290,22 @@ def test_the_readme_has_at_most_1500_words_and_every_page_a_title() -> None:
 
 
 DECIDED = ("hold", "contradicted", "inconclusive")
+SCORECARD = "docs/scorecard.md"
+CLAIM = re.compile(r'^### <a id="claim-', re.MULTILINE)
+SECTIONS = ("decided", "inconclusive", "not-tested")
+"""The anchors of the sections of a paper's page of the scorecard."""
+
+
+def claims_on_pages() -> dict[str, int]:
+    """The number of claims on the scorecard's page of each paper."""
+    return {
+        Path(page).stem: len(CLAIM.findall(text))
+        for page, text in TEXTS.items()
+        if page.startswith("docs/scorecard/")
+    }
 
 
 def test_the_readme_counts_verdicts_as_the_scorecard_does() -> None:
-    scorecard = TEXTS["docs/scorecard.md"]
     titles = {
         "classifier_temperature": "Fine-tune your classifier",
         "focal": "Calibrating deep neural networks using focal loss",
@@ -301,7 +313,8 @@ def test_the_readme_counts_verdicts_as_the_scorecard_does() -> None:
         "temperature_check": "Temperature check",
     }
     for paper, title in titles.items():
-        (said,) = re.findall(rf"^- \[{title}\]\(#.+?\): (.+)$", scorecard, re.MULTILINE)
+        line = rf"^- \[{title}\]\(scorecard/{paper}\.md\): (.+)$"
+        (said,) = re.findall(line, TEXTS[SCORECARD], re.MULTILINE)
         of_paper, _, ours = said.partition("; of our derivation ")
         counts = {
             verdict: int(count)
@@ -317,8 +330,7 @@ def test_the_readme_counts_verdicts_as_the_scorecard_does() -> None:
         numbers = (sum(counts.values()), tested, counts["hold"], contradicted)
         assert row.endswith(f"| {' | '.join(map(str, numbers))} |")
         assert ours in TEXTS["README.md"].replace("\n", " ")
-    claims = re.findall(r"^\| \*\*", scorecard, re.MULTILINE)
-    assert f"all {len(claims)} claims" in TEXTS["README.md"]
+    assert f"all {sum(claims_on_pages().values())} claims" in TEXTS["README.md"]
 
 
 def test_the_readme_counts_what_secondary_studies_contradict() -> None:
@@ -451,13 +463,15 @@ def test_links_lead_to_existing_files_and_headings(page: str) -> None:
 
 
 def test_every_page_is_linked_from_the_readme_or_an_index() -> None:
-    indices = [page for page in TEXTS if Path(page).name in ("README.md", "index.md")]
+    names = ("README.md", "index.md", Path(SCORECARD).name)
+    indices = [page for page in TEXTS if Path(page).name in names]
     linked = {
         os.path.normpath(Path(page).parent / target.partition("#")[0])
         for page in indices
         for target in links(TEXTS[page])
     }
-    assert {page for page in TEXTS if page not in indices} <= linked
+    starts = {page for page in indices if page != SCORECARD}
+    assert set(TEXTS) - starts <= linked
 
 
 class Page(HTMLParser):
@@ -567,22 +581,39 @@ def test_a_card_of_the_api_names_its_purpose_even_if_the_table_names_it_above(
 
 
 def test_claims_are_cards_with_their_verdicts_as_badges(site_folder: Path) -> None:
-    page = (site_folder / "scorecard.html").read_text(encoding="utf-8")
-    claims = re.findall(r"^\| \*\*", TEXTS["docs/scorecard.md"], re.MULTILINE)
-    cells = re.findall(r'<td data-column="verdict">(.*?)</td>', page)
-    assert len(cells) == len(claims)
-    assert [cell for cell in cells if '<b class="verdict ' not in cell] == []
-    # The results of secondary studies have badges, too.
-    beside = re.findall(r'<span class="side">(.*?)</span>', page, re.DOTALL)
-    assert beside
-    primary = [text for text in beside if ", primary</i>" in text]
-    others = [text for text in beside if ", primary</i>" not in text]
-    assert primary
-    assert others
-    assert [text for text in others if '<b class="verdict ' not in text] == []
-    # A card states the verdict as a badge, so the primary study's text omits it.
-    assert [text for text in primary if "verdict" in text] == []
-    assert [text for text in primary if "its primary study" in text] == []
+    counts = claims_on_pages()
+    assert len(counts) == 4
+    for paper, count in counts.items():
+        page = (site_folder / f"scorecard/{paper}.html").read_text(encoding="utf-8")
+        cards = re.findall(r'<section class="claim">(.*?)</section>', page, re.DOTALL)
+        assert len(cards) == count
+        for card in cards:
+            head, table, _ = re.split("(<table.*</table>)", card, flags=re.DOTALL)
+            assert head.count('<b class="verdict ') >= 1
+            # Every study's result has its verdict, and nothing is folded away.
+            results = re.findall(r"<tr>\s*<td>.*?</tr>", table, re.DOTALL)
+            assert results
+            assert [row for row in results if '<b class="verdict ' not in row] == []
+            assert ", primary</td>" in results[0]
+            assert "<details" not in card
+        # The claims are no entries of the list beside the page, which has sections.
+        beside = page.partition('aria-label="Table of contents"')[2]
+        listed = re.findall(r'href="#([^"]+)" class="md-nav__link"', beside)
+        assert listed == [one for one in SECTIONS if f'<h2 id="{one}">' in page]
+
+
+def test_the_scorecard_leads_to_every_claim(site_folder: Path) -> None:
+    page = Page(site_folder / "scorecard.html")
+    of_papers = [
+        one
+        for paper in claims_on_pages()
+        for one in Page(site_folder / f"scorecard/{paper}.html").anchors
+        if one.startswith("claim-")
+    ]
+    # Links to a claim on the one page that all papers once shared lead somewhere, too.
+    assert {one for one in page.anchors if one.startswith("claim-")} == set(of_papers)
+    text = (site_folder / "scorecard.html").read_text(encoding="utf-8")
+    assert text.count('<b class="verdict ') > len(of_papers) / 3
 
 
 def test_no_list_runs_on_within_a_paragraph(site_folder: Path) -> None:

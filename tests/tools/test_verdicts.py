@@ -1,6 +1,6 @@
-"""The scorecard has one row for each claim.
+"""The scorecard has the verdict on each claim, and a page for each paper.
 
-A row gives the verdict of the primary study, and the results of the other studies.
+A claim has the verdict of the primary study, and the results of all studies.
 """
 
 import json
@@ -19,6 +19,7 @@ from softmax_temperature.runner.errors import InputError
 from softmax_temperature.tools.cli import app
 from softmax_temperature.tools.verdicts import (
     TITLES,
+    paper_page,
     scorecard,
     scorecard_text,
     write_scorecard,
@@ -73,8 +74,6 @@ UNTESTED = {
     "detectable": None,
 }
 
-FOCAL = f"### {TITLES['focal']}"
-
 
 def write(results: Path, profile: str, *rows: dict[str, Any]) -> Path:
     folder = results / profile / "focal"
@@ -85,9 +84,38 @@ def write(results: Path, profile: str, *rows: dict[str, Any]) -> Path:
     return results
 
 
-def cells(results: Path, claim: int = 0) -> list[str]:
-    rows = [line for line in scorecard(results).splitlines() if line.startswith("| **")]
-    return [cell.strip() for cell in rows[claim].split("|")[1:-1]]
+def index(results: Path) -> str:
+    return scorecard(evidence(results), "scorecard")
+
+
+def page(results: Path) -> str:
+    return paper_page("focal", evidence(results)["focal"])
+
+
+def lines_of(results: Path, claim: int = 0) -> list[str]:
+    """The lines of a claim on the focal paper's page, without blank ones."""
+    block = page(results).split("\n### ")[1:][claim].partition("\n## ")[0]
+    return [line for line in block.splitlines() if line]
+
+
+def verdict(results: Path, claim: int = 0) -> str:
+    """The badges of a claim, from the second line."""
+    return lines_of(results, claim)[1].partition(" Table 1")[0]
+
+
+def studies(results: Path, claim: int = 0) -> list[str]:
+    """The rows of a claim's table, one for each study."""
+    return [line for line in lines_of(results, claim) if line.startswith("| `")]
+
+
+def counted(results: Path) -> str:
+    """The counts of the focal paper, which its page and the scorecard show."""
+    (line,) = [
+        line for line in index(results).splitlines() if "(scorecard/focal.md): " in line
+    ]
+    counts = line.partition("(scorecard/focal.md): ")[2]
+    assert f"\n\n{counts}.\n\n" in page(results)
+    return counts
 
 
 @pytest.fixture
@@ -97,44 +125,60 @@ def results(tmp_path: Path) -> Path:
     return write(tmp_path, "two", {}, {"id": "b", **OPEN}, {"id": "c", **UNTESTED})
 
 
-def test_a_row_has_the_verdict_of_the_primary_study_and_names_the_others(
+def test_a_claim_has_its_primary_studys_verdict_and_a_row_for_each_study(
     results: Path,
 ) -> None:
-    row = cells(results)
-    assert row[0] == "**holds**"
-    assert row[3].split("<br>") == [
-        f"holds (two, primary): 25.00 ± 10.00 [10.00, 40.00] {OF_ECE} {OF_5}",
-        f"inconclusive (one): 25.00 ± 10.00 [-10.00, 40.00] {OF_ECE} {OF_9}",
+    found = "25.00 ± 10.00"
+    power = "detects 15; an effect of 50 would need n = 3"
+    assert lines_of(results) == [
+        '<a id="claim-a"></a>A beats B.',
+        "**`holds`** Table 1; `a`",
+        "| study | what it measured |",
+        "| --- | --- |",
+        f"| `two`, primary | **`holds`** {found} [10.00, 40.00] {OF_ECE} {OF_5} |",
+        f"| `one` | **`inconclusive`** {found} [-10.00, 40.00] {OF_ECE} {OF_9} |",
+        f"The interval must lie above 0. Printed: 50. Power: {power}.",
     ]
-    assert row[2] == "Table 1<br>`a`"
-    assert row[4:] == ["above 0", "50", "detects 15; an effect of 50 would need n = 3"]
 
 
-def test_the_verdicts_come_first_in_a_list_that_links_to_the_rows(
+def test_the_scorecard_lists_verdicts_that_link_to_the_papers_pages(
     results: Path,
 ) -> None:
-    shown = scorecard(results)
-    lead = shown.partition("\n\n")[0].splitlines()
-    counts = next(
-        place for place, line in enumerate(lead) if "1 hold, 1 inconclusive" in line
-    )
     claim = ROW["statement"]
-    assert lead[counts + 1 : counts + 3] == [
-        f"    - **holds**: [{claim}](#claim-a)",
-        f"    - **inconclusive**: [{claim}](#claim-b)",
+    shown = index(results)
+    head, _, verdicts = shown.partition(f"\n\n## {TITLES['focal']}\n\n")
+    assert [line.partition(": ")[0] for line in head.splitlines()] == [
+        f"- [{TITLES[paper]}](scorecard/{paper}.md)" for paper in PAPERS
     ]
-    # A claim that its primary study does not test is only counted.
-    assert "(#claim-c)" not in shown
-    assert [cells(results, row)[1] for row in range(2)] == [
-        f'<a id="claim-a"></a>{claim}',
-        f'<a id="claim-b"></a>{claim}',
+    place = "scorecard/focal.md#"
+    assert verdicts.splitlines() == [
+        f'- <a id="claim-a"></a>**`holds`** [{claim}]({place}claim-a)',
+        f'- <a id="claim-b"></a>**`inconclusive`** [{claim}]({place}claim-b)',
+        # A claim that its primary study does not test is only counted.
+        f'- <a id="claim-c"></a>**`not tested`** [1 claim]({place}not-tested)',
     ]
+    anchors = [lines_of(results, claim)[0].partition(claim)[0] for claim in range(3)]
+    assert anchors == [f'<a id="claim-{name}"></a>' for name in "abc"]
+    # Neither page needs a table that is wider than a code host's column.
+    assert "\n|" not in shown
+    assert {line.count("|") for line in page(results).splitlines()} == {0, 3}
+
+
+def test_untested_claims_that_secondary_studies_contradict_are_counted(
+    tmp_path: Path,
+) -> None:
+    unrun = {"primary": "full"}
+    write(tmp_path, "another", {**AGAINST, **unrun}, {"id": "b", **unrun})
+    assert index(tmp_path).endswith(
+        "[2 claims](scorecard/focal.md#not-tested), "
+        "of which secondary studies contradict 1"
+    )
 
 
 def test_a_pilot_is_not_a_study(results: Path) -> None:
-    before = scorecard(results)
+    before = index(results), page(results)
     write(results, "focal_pilot", AGAINST, {"id": "d"})
-    assert scorecard(results) == before
+    assert (index(results), page(results)) == before
 
 
 def test_the_primary_study_decides_although_another_has_more_seeds_or_a_verdict(
@@ -142,8 +186,8 @@ def test_the_primary_study_decides_although_another_has_more_seeds_or_a_verdict(
 ) -> None:
     write(tmp_path, "another", {"n": 50})
     write(tmp_path, "two", OPEN)
-    assert cells(tmp_path)[0] == "**inconclusive**"
-    assert f"{FOCAL}\n\n1 inconclusive\n" in scorecard(tmp_path)
+    assert verdict(tmp_path) == "**`inconclusive`**"
+    assert counted(tmp_path) == "1 inconclusive"
 
 
 def test_a_study_that_decides_the_opposite_makes_a_verdict_disputed(
@@ -152,31 +196,30 @@ def test_a_study_that_decides_the_opposite_makes_a_verdict_disputed(
     write(tmp_path, "another", AGAINST)
     write(tmp_path, "third", OPEN)
     write(tmp_path, "two", {})
-    assert cells(tmp_path)[0] == "**holds, disputed**"
-    assert f"{FOCAL}\n\n1 disputed\n" in scorecard(tmp_path)
+    assert verdict(tmp_path) == "**`holds`** **`disputed`**"
+    assert "**`holds`** **`disputed`** [A beats B.]" in index(tmp_path)
+    assert counted(tmp_path) == "1 disputed"
 
 
 def test_without_its_primary_study_a_claim_is_not_tested_whatever_others_say(
     tmp_path: Path,
 ) -> None:
     write(tmp_path, "another", {"primary": "full"})
-    row = cells(tmp_path)
-    assert row[0] == "**not tested**"
-    first, second = row[3].split("<br>")
-    assert first == (
-        "not tested (full, primary): its primary study, full, has not been run"
-    )
-    assert second.startswith("holds (another): 25.00")
-    assert row[4:6] == ["above 0", "50"]
-    assert f"{FOCAL}\n\n1 not tested\n" in scorecard(tmp_path)
+    assert verdict(tmp_path) == "**`not tested`**"
+    first, second = studies(tmp_path)
+    assert first == "| `full`, primary | **`not tested`** has not been run |"
+    assert second.startswith("| `another` | **`holds`** 25.00")
+    last = "The interval must lie above 0. Printed: 50."
+    assert lines_of(tmp_path)[-1] == last
+    assert counted(tmp_path) == "1 not tested"
 
 
 def test_an_archived_study_is_shown_as_such_and_disputes(tmp_path: Path) -> None:
     write(tmp_path, "cifar10_cpu_cooling", AGAINST)
     write(tmp_path, "two", {})
-    row = cells(tmp_path)
-    assert row[0] == "**holds, disputed**"
-    assert "<br>contradicted (cifar10_cpu_cooling (archived)): -25.00" in row[3]
+    assert verdict(tmp_path) == "**`holds`** **`disputed`**"
+    archived = "| `cifar10_cpu_cooling` (archived) | **`contradicted`** -25.00"
+    assert studies(tmp_path)[1].startswith(archived)
 
 
 def test_stand_in_data_and_our_derivations_are_marked_and_counted_separately(
@@ -186,12 +229,9 @@ def test_stand_in_data_and_our_derivations_are_marked_and_counted_separately(
     derived = {"id": "b", "derived": True}
     open_one = {"id": "d", "stand_in": "CamVid in place of ADE20K", **OPEN}
     write(tmp_path, "two", stand_in, derived, {"id": "c"}, open_one)
-    assert cells(tmp_path, 0)[0] == "**contradicted (stand-in data)**"
-    assert cells(tmp_path, 1)[1].endswith("</a>A beats B. (our derivation)")
-    assert (
-        f"{FOCAL}\n\n1 hold, 2 on stand-in data; of our derivation 1 hold\n"
-        in scorecard(tmp_path)
-    )
+    assert verdict(tmp_path, 0) == "**`contradicted`** **`stand-in data`**"
+    assert lines_of(tmp_path, 1)[0].endswith("</a>A beats B. (our derivation)")
+    assert counted(tmp_path) == "1 hold, 2 on stand-in data; of our derivation 1 hold"
 
 
 def test_a_row_says_over_how_many_tasks_of_the_part_shown_its_interval_is(
@@ -207,20 +247,18 @@ def test_a_row_says_over_how_many_tasks_of_the_part_shown_its_interval_is(
     parts = [{"part": part} for part in ("against A", "against B")]
     shown_part = {"unit": "ECE, against A", "tasks": tasks, "parts": parts}
     write(tmp_path, "two", {**OPEN, **shown_part})
-    shown = (
-        "points of ECE (against A; n = 9 seeds of these 2 tasks, interval at 90 %) |"
-    )
-    assert shown in scorecard(tmp_path)
     # The sd would mix the tasks' differences with those of the seeds.
-    number = scorecard(tmp_path).split(f" {shown}")[0].rpartition(": ")[2]
-    assert "[" in number
-    assert "±" not in number
+    (row,) = studies(tmp_path)
+    assert row == (
+        "| `two`, primary | **`inconclusive`** 25.00 [-10.00, 40.00] points of ECE "
+        "(against A; n = 9 seeds of these 2 tasks, interval at 90 %) |"
+    )
 
 
 def test_a_row_has_the_level_of_its_interval_and_names_in_words(tmp_path: Path) -> None:
     write(tmp_path, "two", {"level": 0.96667, "unit": "|r|, cifar10-10000"})
     of_page = "&#124;r&#124;, CIFAR-10, 10,000 images (n = 5 seeds, interval at 96.7 %)"
-    assert of_page in cells(tmp_path)[3]
+    assert of_page in studies(tmp_path)[0]
     shown = " ".join(scorecard_text(tmp_path).split())
     assert "|r|, CIFAR-10, 10,000 images (n = 5 seeds, interval at 96.7 %)" in shown
 
@@ -228,19 +266,9 @@ def test_a_row_has_the_level_of_its_interval_and_names_in_words(tmp_path: Path) 
 def test_studies_are_named_in_words_once(tmp_path: Path) -> None:
     write(tmp_path, "focal_cifar10", {"primary": "focal_cifar10"})
     words = "focal loss on CIFAR-10, 10,000 images"
-    lines = scorecard(tmp_path).splitlines()
-    # The counts of the four papers come first, each with a link to its claims.
-    lead = lines[: lines.index("")]
-    assert sum(line.startswith("- [") for line in lead) == len(PAPERS)
-    assert all(line.startswith(("- [", "    - **")) for line in lead)
-    assert "(#calibrating-deep-neural-networks-using-focal-loss): " in lines[1]
-    end = len(lead)
-    assert lines[end : end + 4] == [
-        "",
-        "The studies:",
-        "",
-        f"- `focal_cifar10`: {words}",
-    ]
+    line = f"- `focal_cifar10`: {words}"
+    assert index(tmp_path).endswith(f"\n\n## The studies\n\n{line}")
+    assert page(tmp_path).count(f"\n\nThe studies:\n\n{line}\n\n") == 1
     assert scorecard_text(tmp_path).count(f"\nfocal_cifar10: {words}\n") == 1
 
 
@@ -257,9 +285,11 @@ def test_decided_claims_come_before_open_ones_and_these_before_untested(
         "inconclusive",
         "not tested",
     ]
-    assert f"{FOCAL}\n\n1 hold, 1 inconclusive, 1 not tested\n" in scorecard(results)
-    assert "| not tested (two, primary): no run | – |" in scorecard(results)
-    assert "99.00" not in scorecard(results), "a direction was used as evidence"
+    assert counted(results) == "1 hold, 1 inconclusive, 1 not tested"
+    assert studies(results, 2) == ["| `two`, primary | **`not tested`** no run |"]
+    titles = [line for line in page(results).splitlines() if line.startswith("## ")]
+    assert titles == ["## Decided", "## Inconclusive", "## Not tested"]
+    assert "99.00" not in page(results), "a direction was used as evidence"
 
 
 def test_the_terminal_shows_every_claim_within_80_columns(project_root: Path) -> None:
@@ -307,21 +337,32 @@ def test_the_terminal_shows_one_paper_and_refuses_an_unknown_one(results: Path) 
 def test_only_what_is_between_the_markers_is_replaced_and_a_file_without_them_refused(
     results: Path,
 ) -> None:
-    page = results / "scorecard.md"
-    page.write_text("above\n<!-- scorecard -->\nstale\n<!-- /scorecard -->\nbelow\n")
-    write_scorecard(page, results)
-    assert page.read_text() == (
-        f"above\n<!-- scorecard -->\n{scorecard(results)}\n<!-- /scorecard -->\nbelow\n"
+    file = results / "verdicts.md"
+    file.write_text("above\n<!-- scorecard -->\nstale\n<!-- /scorecard -->\nbelow\n")
+    write_scorecard(file, results)
+    shown = scorecard(evidence(results), "verdicts")
+    assert "(verdicts/focal.md#claim-a)" in shown
+    assert file.read_text() == (
+        f"above\n<!-- scorecard -->\n{shown}\n<!-- /scorecard -->\nbelow\n"
     )
-    page.write_text("nothing")
+    assert (results / "verdicts" / "focal.md").read_text() == page(results)
+    file.write_text("nothing")
     with pytest.raises(InputError, match="no scorecard markers"):
-        write_scorecard(page, results)
+        write_scorecard(file, results)
 
 
-def test_the_page_shows_the_committed_results(project_root: Path) -> None:
-    page = (project_root / "docs" / "scorecard.md").read_text()
-    shown = scorecard(project_root / "results")
-    assert f"<!-- scorecard -->\n{shown}\n<!-- /scorecard -->" in page
+def test_the_committed_pages_are_those_that_the_command_writes(
+    project_root: Path, tmp_path: Path
+) -> None:
+    docs = project_root / "docs"
+    file = tmp_path / "scorecard.md"
+    file.write_text((docs / file.name).read_text())
+    write_scorecard(file, project_root / "results")
+    written = {path.relative_to(tmp_path) for path in tmp_path.rglob("*.md")}
+    pages = {Path("scorecard") / path.name for path in docs.glob("scorecard/*")}
+    assert written == {Path(file.name), *pages}
+    for path in written:
+        assert (docs / path).read_text() == (tmp_path / path).read_text()
 
 
 def test_help_names_the_papers(capsys: pytest.CaptureFixture[str]) -> None:

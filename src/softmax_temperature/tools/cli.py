@@ -370,7 +370,8 @@ def scorecard(
         Path | None,
         typer.Option(
             exists=True,
-            help="Write the tables into this Markdown file, such as docs/scorecard.md.",
+            help="Write the verdicts into this Markdown file, docs/scorecard.md, and "
+            "a page for each paper into the folder beside it.",
         ),
     ] = None,
 ) -> None:

@@ -5,14 +5,19 @@ All three read `results/`. The register keeps every version of every claim.
 
 import re
 import textwrap
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain, product
 from pathlib import Path
 
 import pandas as pd
 
 from softmax_temperature.papers.shared import registry, results
-from softmax_temperature.papers.shared.claims import NOT_TESTED
+from softmax_temperature.papers.shared.claims import (
+    CONTRADICTED,
+    HOLDS,
+    INCONCLUSIVE,
+    NOT_TESTED,
+)
 from softmax_temperature.papers.shared.files import round_again, write_csv
 from softmax_temperature.papers.shared.records import claims_of, write_derived
 from softmax_temperature.papers.shared.results import (
@@ -32,8 +37,6 @@ OPEN = "<!-- scorecard -->"
 CLOSE = "<!-- /scorecard -->"
 # Width of a terminal in columns.
 WIDTH = 80
-_COLUMNS = ["verdict", "claim", "where", "studies", "must lie", "printed", "power"]
-_BREAK = "<br>"
 _EMPTY = "–"
 # Stands for a vertical bar, which would end a cell of a Markdown table.
 _BAR = "&#124;"
@@ -60,38 +63,139 @@ _NOTES = {
 }
 """A remark that the reader of a paper's claims needs, by paper."""
 _HINT = "One paper: softmax-temperature scorecard focal"
+_SECTIONS = {
+    "Decided": (HOLDS, CONTRADICTED),
+    "Inconclusive": (INCONCLUSIVE,),
+    "Not tested": (NOT_TESTED,),
+}
+"""The sections of a paper's page, with the verdicts of their claims."""
+_WRITTEN = (
+    "<!-- Written by `softmax-temperature scorecard --write docs/scorecard.md` -->"
+)
+_SEE = (
+    "The [scorecard](../scorecard.md#how-to-read-a-verdict) says how to read this "
+    "page, and the [page on the paper](../{paper}.md) has the findings in words."
+)
 
 
-def scorecard(results: Path = RESULTS) -> str:
-    """The scorecard as Markdown.
+def scorecard(of_papers: Mapping[str, Sequence[Evidence]], folder: str) -> str:
+    """The scorecard of all papers as Markdown.
 
-    The counts of each paper come first, with the verdict on each tested claim, then a
-    description of each study, and then, per paper, a table with one row per claim.
+    The counts of each paper come first, then, per paper, the verdict on each tested
+    claim, then a description of each study. No line is part of a table, so the text
+    fits a phone on a code host.
+
+    Args:
+        of_papers: The claims of each paper, from `evidence`.
+        folder: The folder of the papers' pages, to which the links lead.
     """
-    of_papers = evidence(results)
-    counts = [_at_a_glance(paper, claims) for paper, claims in of_papers.items()]
-    parts = ["\n".join(counts)] if counts else []
-    named = _named_studies(chain.from_iterable(of_papers.values()))
-    if named:
-        parts.append("The studies:")
-        parts.append("\n".join(f"- `{study}`: {words}" for study, words in named))
+    parts = [
+        "\n".join(
+            f"- [{TITLES[paper]}]({folder}/{paper}.md): {_counts(claims)}"
+            for paper, claims in of_papers.items()
+        )
+    ]
     for paper, claims in of_papers.items():
-        parts.append(f"### {TITLES[paper]}\n\n{_counts(claims)}")
-        if not claims:
-            continue
-        if paper in _NOTES:
-            parts[-1] += f". {_NOTES[paper]}"
-        lines = [_COLUMNS, ["---"] * len(_COLUMNS)]
-        for claim in claims:
-            fields = _fields(claim)
-            fields["verdict"] = f"**{fields['verdict']}**"
-            fields["where"] += f"{_BREAK}`{claim.primary['id']}`"
-            fields["studies"] = _BREAK.join(_sides(claim))
-            place = f'<a id="claim-{claim.primary["id"]}"></a>'
-            fields["claim"] = place + fields["claim"]
-            lines.append([fields[column].replace("|", _BAR) for column in _COLUMNS])
-        parts.append("\n".join(f"| {' | '.join(line)} |" for line in lines))
+        if claims:
+            verdicts = _verdicts(claims, f"{folder}/{paper}.md")
+            parts += [f"## {TITLES[paper]}", verdicts]
+    parts += _listed_studies(chain.from_iterable(of_papers.values()), "## The studies")
     return "\n\n".join(parts)
+
+
+def _verdicts(claims: Sequence[Evidence], page: str) -> str:
+    """The verdicts on tested claims as a list with links to `page`.
+
+    Claims that their primary studies do not test are counted, with those that other
+    studies contradict. Each claim has an anchor, the same as on `page`.
+    """
+    lines = []
+    untested = [claim for claim in claims if claim.primary["verdict"] == NOT_TESTED]
+    for claim in claims:
+        if claim in untested:
+            continue
+        name = claim.primary["id"]
+        fields = _fields(claim)
+        words = re.sub(r"([\[\]])", r"\\\1", fields["claim"])
+        badges = _badges(fields["verdict"])
+        lines.append(f"- {_place(name)}{badges} [{words}]({page}#claim-{name})")
+    if untested:
+        count = len(untested)
+        words = "1 claim" if count == 1 else f"{count} claims"
+        text = f"{_badges(NOT_TESTED)} [{words}]({page}#not-tested)"
+        against = sum(
+            any(row["verdict"] == CONTRADICTED for row in claim.others)
+            for claim in untested
+        )
+        if against:
+            text += f", of which secondary studies contradict {against}"
+        places = "".join(_place(claim.primary["id"]) for claim in untested)
+        lines.append(f"- {places}{text}")
+    return "\n".join(lines)
+
+
+def paper_page(paper: str, claims: Sequence[Evidence]) -> str:
+    """The page of one paper as Markdown: per claim, what each study measured.
+
+    A claim has a table of two columns with a row for each study, the primary one first.
+    """
+    counts = _counts(claims)
+    lead = " ".join(filter(None, [f"{counts}.", _NOTES.get(paper)]))
+    parts = [f"# Scorecard: {TITLES[paper]}", _WRITTEN, lead]
+    parts.append(_SEE.format(paper=paper))
+    parts += _listed_studies(claims, "The studies:")
+    for title, verdicts in _SECTIONS.items():
+        here = [claim for claim in claims if claim.primary["verdict"] in verdicts]
+        if here:
+            parts.append(f"## {title}")
+            parts += map(_block, here)
+    return "\n\n".join(parts) + "\n"
+
+
+def _block(claim: Evidence) -> str:
+    """A claim as Markdown: a heading, its verdict, a row for each study, its bound."""
+    fields = _fields(claim)
+    name = claim.primary["id"]
+    rows = ["| study | what it measured |", "| --- | --- |"]
+    for study, verdict, number in _sides(claim):
+        cell = f"{_badges(verdict)} {number}".replace("|", _BAR)
+        name_of_study = re.sub(r"^\w+", r"`\g<0>`", study)
+        rows.append(f"| {name_of_study} | {cell} |")
+    said = {
+        "The interval must lie": fields["must lie"],
+        "Printed:": fields["printed"],
+        "Power:": fields["power"],
+    }
+    notes = [f"{words} {text}." for words, text in said.items() if text != _EMPTY]
+    parts = [
+        f"### {_place(name)}{fields['claim']}",
+        f"{_badges(fields['verdict'])} {fields['where']}; `{name}`",
+        "\n".join(rows),
+        " ".join(notes),
+    ]
+    return "\n\n".join(filter(None, parts))
+
+
+def _place(claim: str) -> str:
+    """The anchor of a claim."""
+    return f'<a id="claim-{claim}"></a>'
+
+
+def _badges(verdict: str) -> str:
+    """A verdict as badges: "**`holds`** **`disputed`**" for "holds, disputed".
+
+    docs/hooks.py colours them on the site.
+    """
+    words = verdict.replace(" (", ", ").replace(")", "").split(", ")
+    return " ".join(f"**`{word}`**" for word in words)
+
+
+def _listed_studies(claims: Iterable[Evidence], title: str) -> list[str]:
+    """The studies of `claims` as a list in Markdown below a title, if there are any."""
+    named = _named_studies(claims)
+    if not named:
+        return []
+    return [title, "\n".join(f"- `{study}`: {words}" for study, words in named)]
 
 
 def scorecard_text(results: Path = RESULTS, papers: Collection[str] = ()) -> str:
@@ -159,29 +263,6 @@ def _counts(claims: Sequence[Evidence]) -> str:
     return tally(claims) or "no study"
 
 
-def _at_a_glance(paper: str, claims: Iterable[Evidence]) -> str:
-    """The verdicts on a paper's claims, as a list that fits a phone on a code host.
-
-    Each tested claim links to its row, in a table that is too wide for a phone.
-    """
-    claims = list(claims)
-    lines = [f"- [{TITLES[paper]}](#{_anchor(TITLES[paper])}): {_counts(claims)}"]
-    for claim in claims:
-        if claim.primary["verdict"] == NOT_TESTED:
-            continue
-        fields = _fields(claim)
-        words = re.sub(r"([\[\]])", r"\\\1", fields["claim"])
-        lines.append(
-            f"    - **{fields['verdict']}**: [{words}](#claim-{claim.primary['id']})"
-        )
-    return "\n".join(lines)
-
-
-def _anchor(title: str) -> str:
-    """The anchor of a heading on the site and on a code host."""
-    return re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-")
-
-
 def _fields(claim: Evidence) -> dict[str, str]:
     """A claim's texts, from its rows in all studies, by column of the scorecard.
 
@@ -202,20 +283,23 @@ def _fields(claim: Evidence) -> dict[str, str]:
     return fields
 
 
-def _sides(claim: Evidence) -> list[str]:
-    """Each study's result for `claim`, as a line; the primary study comes first."""
+def _sides(claim: Evidence) -> list[tuple[str, str, str]]:
+    """Each study's name, verdict and result; the primary study comes first."""
     rows = claim.sides
     if claim.primary not in rows:
         rows = [claim.primary, *rows]
-    lines = []
+    sides = []
     for row in rows:
         said = texts_in_words(row)
         study = study_label(row["profile"])
         if row["profile"] == row["primary"]:
             study += ", primary"
-        number = said["note"] if row["n"] is None else said["ours"]
-        lines.append(f"{row['verdict']} ({study}): {number}")
-    return lines
+        number = said["ours"]
+        if row["n"] is None:
+            # The name of the study stands beside the note.
+            number = said["note"].removeprefix(f"its primary study, {row['primary']}, ")
+        sides.append((study, row["verdict"], number))
+    return sides
 
 
 def _paragraph(claim: Evidence) -> str:
@@ -234,8 +318,8 @@ def _paragraph(claim: Evidence) -> str:
     lines = wrapper.wrap(head)
     wrapper.initial_indent = "  "
     wrapper.subsequent_indent = " " * 6
-    for side in _sides(claim):
-        lines += wrapper.wrap(side)
+    for study, said, number in _sides(claim):
+        lines += wrapper.wrap(f"{said} ({study}): {number}")
     wrapper.subsequent_indent = " " * 12
     for column in ("must lie", "printed", "power"):
         if fields[column] != _EMPTY:
@@ -244,7 +328,10 @@ def _paragraph(claim: Evidence) -> str:
 
 
 def write_scorecard(path: Path, results: Path = RESULTS) -> None:
-    """Replace the text between the scorecard's markers in a Markdown file.
+    """Write the scorecard into a Markdown file, and a page for each paper beside it.
+
+    Only the text between the scorecard's markers is replaced in the file. The papers'
+    pages are in a folder with the file's name: scorecard/focal.md for scorecard.md.
 
     Raises:
         InputError: If the file lacks `<!-- scorecard -->` or `<!-- /scorecard -->`.
@@ -257,7 +344,13 @@ def write_scorecard(path: Path, results: Path = RESULTS) -> None:
             where=str(path),
             remedy=f"Put {OPEN} and {CLOSE} where the scorecard belongs.",
         )
-    write_text(path, f"{before}{OPEN}\n{scorecard(results)}\n{CLOSE}{after}")
+    of_papers = evidence(results)
+    folder = path.with_suffix("")
+    folder.mkdir(exist_ok=True)
+    for paper, claims in of_papers.items():
+        write_text(folder / f"{paper}.md", paper_page(paper, claims))
+    shown = scorecard(of_papers, folder.name)
+    write_text(path, f"{before}{OPEN}\n{shown}\n{CLOSE}{after}")
 
 
 def _measured_files(folder: Path) -> list[Path]:
