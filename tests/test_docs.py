@@ -152,6 +152,18 @@ def test_no_editor_has_joined_the_lines_of_a_code_block(page: str) -> None:
     check_blocks(page)
 
 
+@pytest.mark.parametrize("page", [page for page in TEXTS if page.startswith("docs/")])
+def test_code_is_at_most_72_columns_wide(page: str) -> None:
+    """On a phone a longer line would have to be scrolled, block by block."""
+    long = [
+        line
+        for _, code, _ in blocks(page, "python", "sh", "yaml")
+        for line in code.splitlines()
+        if len(line) > 72
+    ]
+    assert long == []
+
+
 @pytest.mark.parametrize("page", TEXTS)
 def test_no_editor_has_joined_a_heading_with_its_first_paragraph(page: str) -> None:
     prose = re.sub(r"```.*?```", "", TEXTS[page], flags=re.DOTALL)

@@ -63,7 +63,7 @@ def figure_1(runs: Runs) -> Figure:
     """
     table = pairs(runs).sort_values(["dim", "backbone"], kind="stable")
     backbones = table[["backbone", "dim"]].drop_duplicates("backbone")
-    datasets = table[["dataset", "n_classes"]].drop_duplicates("dataset")
+    datasets = table[["dataset", "n_classes", "n_samples"]].drop_duplicates("dataset")
     datasets = datasets.sort_values(["n_classes", "dataset"])
     figure, (axes,) = panels(1, row=2.2 + 0.25 * len(datasets))
     x = pd.Index(backbones["backbone"]).get_indexer(pd.Index(table["backbone"]))
@@ -74,8 +74,8 @@ def figure_1(runs: Runs) -> Figure:
         f"{backbone_label(name)} ({dim:.0f})" for name, dim in backbones.to_numpy()
     ]
     rows = [
-        f"{dataset_label(name)} ({classes:.0f})"
-        for name, classes in datasets.to_numpy()
+        f"{dataset_label(name)} ({classes:.0f}; {samples:,.0f})"
+        for name, classes, samples in datasets.to_numpy()
     ]
     axes.set_xticks(
         range(len(columns)), columns, rotation=50, ha="right", rotation_mode="anchor"
@@ -83,7 +83,7 @@ def figure_1(runs: Runs) -> Figure:
     axes.set_yticks(range(len(rows)), rows)
     axes.set(
         xlabel="backbone (embedding dimension)",
-        ylabel="data set (classes)",
+        ylabel="data set (classes; training samples)",
         ylim=(-0.7, len(rows) - 0.3),
     )
     figure.colorbar(

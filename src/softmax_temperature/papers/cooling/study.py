@@ -8,6 +8,7 @@ or "ours".
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +16,11 @@ import pandas as pd
 
 from softmax_temperature.papers.cooling.changes import changes
 from softmax_temperature.papers.cooling.outcome import outcome
-from softmax_temperature.papers.shared.display import cooling_label
+from softmax_temperature.papers.shared.display import (
+    ACTIVATIONS,
+    cooling_label,
+    network_label,
+)
 from softmax_temperature.papers.shared.factors import (
     Where,
     at_most,
@@ -234,7 +239,11 @@ def tidied(runs: Runs) -> Runs:
     """Return `runs` with the columns that are derived from factors and values."""
     table = runs.table.astype({"printed_model": object})
     table = table.fillna({"printed_model": ""})
-    is_printed = (table["printed_model"] != "") & (table["train_images"] >= WHOLE)
+    # A smaller network is not the paper's, even if the parameters say that its runs
+    # belong beside the printed model.
+    ran = table["network"].map(network_in_words)
+    is_printed = ran == table["printed_model"].map(printed_network)
+    is_printed &= table["train_images"] >= WHOLE
     table = table.assign(**_outcomes(runs))
     table = table.assign(
         own=[is_part(name, DATA) for name in table["dataset"]],
@@ -245,6 +254,19 @@ def tidied(runs: Runs) -> Runs:
         never_redistributed=_never_redistributed(runs),
     )
     return replace(runs, table=add_labels(table, cooling_label))
+
+
+def printed_network(model: str) -> str:
+    """The network in the name of a printed model: "small VGG" in "small VGG, CReLU"."""
+    return re.sub(r" \(.*|,.*", "", model)
+
+
+def network_in_words(name: str) -> str:
+    """A network in words, without its activation, which the tables show by itself."""
+    label = network_label(name)
+    for activation in ACTIVATIONS.values():
+        label = label.replace(f" with {activation}", "")
+    return label
 
 
 def _outcomes(runs: Runs) -> pd.DataFrame:

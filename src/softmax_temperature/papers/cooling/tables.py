@@ -23,6 +23,9 @@ from softmax_temperature.papers.cooling.study import (
     SLUG,
     TABLE_1,
     TABLE_2,
+    WHOLE,
+    network_in_words,
+    printed_network,
 )
 from softmax_temperature.papers.shared import display, layout
 from softmax_temperature.papers.shared.metrics import at_last_epoch
@@ -44,15 +47,17 @@ STANDARD_MODES = NO_COOLING | DISTRIBUTED | PERIODIC_ANYWHERE | LAST_LAYER
 _NEVER = "never_redistributed"
 _PRINTED = [PRINTED, f"{PRINTED}_sd", f"{PRINTED}_diverged"]
 _COLUMNS = [*_PRINTED, OURS, f"{OURS}_sd", *SEEDS, _NEVER, DIFFERENCE]
-_DETAILS = r" \(.*|,.*"
-"""Matches the activation and the schedule in a printed model's name."""
 _PAPERS_SEGMENTATION = "ADE20K (256x256)"
 _PAPERS_UNET = "small U-Net ~9M params"
 
 
 def _named(table: pd.DataFrame) -> pd.DataFrame:
-    """The `table` with the paper's names of data sets and networks, if it has them."""
-    printed = table["printed_model"].str.replace(_DETAILS, "", regex=True)
+    """The `table` with the paper's names of data sets and networks, if it has them.
+
+    Values are joined with printed ones by these names; then `_as_run` puts the names of
+    what ran in their place.
+    """
+    printed = table["printed_model"].map(printed_network)
     is_named = printed != ""
     return table.assign(
         network=printed.where(is_named, table["network"]),
@@ -88,7 +93,7 @@ def printed_numbers(title: str, metrics: Mapping[str, str]) -> pd.DataFrame:
     diverged = rows["value"] == "divergence"
     scale = np.where(rows["unit"] == "percent", 100, 1)
     return rows[["dataset"]].assign(
-        network=rows["model"].str.replace(_DETAILS, "", regex=True),
+        network=rows["model"].map(printed_network),
         activation=np.where(is_crelu, "crelu", "relu"),
         schedule=parts[2].map(schedules).fillna("none"),
         mode=parts[0].map(modes),
@@ -117,26 +122,33 @@ def _profiles(dataset: str, _: str) -> tuple[str, ...]:
     return text.PROFILES if dataset == "CIFAR-10" else ("paper",)
 
 
-def _with_images(runs: Runs, table: pd.DataFrame) -> pd.DataFrame:
-    """Return `table` with the number of images in the name of each partial data set.
+def _as_run(runs: Runs, table: pd.DataFrame) -> pd.DataFrame:
+    """Return `table` with the names of the data set and the network that ran.
 
-    A partial data set is a part of the paper's training images. The table shows the
-    printed value beside it, but no difference from that value.
+    They differ from the paper's names if a part of the paper's training images or a
+    smaller network was used. The table shows the printed value beside ours, but no
+    difference from that value.
     """
     is_named = runs.table["printed_model"] != ""
-    parts = runs.table[is_named & ~runs.table["is_printed"]]
-    counts = parts.groupby("experiment")["train_images"].first()
-    images = {name: f", {count:,.0f} images" for name, count in counts.items()}
-    is_part = table["experiment"].isin(images)
-    suffixes = [images.get(name, "") for name in table["experiment"]]
+    changed = runs.table[is_named & ~runs.table["is_printed"]]
+    changed = changed.drop_duplicates("experiment").set_index("experiment")
+    images = changed["train_images"].map(_images)
+    networks = changed["network"].map(network_in_words)
+    experiment = table["experiment"]
     return table.assign(
-        dataset=table["dataset"] + suffixes,
+        dataset=table["dataset"] + experiment.map(images).fillna(""),
+        network=experiment.map(networks).fillna(table["network"]),
         **{
-            DIFFERENCE: table[DIFFERENCE].mask(is_part),
+            DIFFERENCE: table[DIFFERENCE].mask(experiment.isin(changed.index)),
             f"{PRINTED}_diverged": table[f"{PRINTED}_diverged"].eq(True),
             _NEVER: table[_NEVER].eq(True),
         },
     )
+
+
+def _images(count: float) -> str:
+    """The number of training images, if they are a part of the paper's."""
+    return f", {count:,.0f} images" if count < WHOLE else ""
 
 
 _BESIDE_PRINTED: Any = {
@@ -144,7 +156,7 @@ _BESIDE_PRINTED: Any = {
     "printed_runs": 3,
     "profiles": _profiles,
     "all_of": (_NEVER,),
-    "finish": _with_images,
+    "finish": _as_run,
     "lay_out": partial(layout.in_words, across="mode"),
     "in_rows": partial(layout.in_words, across=METRIC),
 }

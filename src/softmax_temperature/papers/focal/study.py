@@ -65,6 +65,8 @@ translation_curves: temperature. The row has test BLEU and validation ECE.
 theory_checks: see `losses.propositions.theory_checks`.
 """
 
+_WHOLE = {"imdb": 25_000}
+"""The training and validation data of data sets whose names may stand for a part."""
 # Deviation: our studies of translation use Multi30k, because none of them can train on
 # WMT14, the paper's only translation task.
 DATA = (
@@ -238,6 +240,7 @@ def at_selected_epoch(metric: Metric) -> Metric:
 def read(folder: Path) -> Runs:
     """Read the runs in `folder`, `results/<study>/focal`, and derive further columns.
 
+    If only a part of a data set was used, its name gets the number of training texts.
     The derived columns are `own` (whether the data set counts as the paper's),
     `is_printed` (whether the paper prints numbers for the experiment), `arm` (the label
     of the loss) and `evaluation_cell`. Translation models also have `best_temperature`
@@ -256,6 +259,7 @@ def tidied(runs: Runs) -> Runs:
     names = ["classes", "parameters", "selected_epoch", *counts, *texts]
     table = table.reindex(columns=list(dict.fromkeys([*table, *names])))
     table = table.astype(dict.fromkeys(texts, object))
+    table = table.assign(dataset=_sized(table))
     own = [is_part(name, DATA) for name in table["dataset"]]
     table = table.assign(
         own=np.array(own) | LINEAR.mask(table),
@@ -270,6 +274,15 @@ def tidied(runs: Runs) -> Runs:
     runs.table[BEST_TEMPERATURE] = temperature.reindex(table.index)
     runs.table[TEMPERATURES_APART] = _temperatures_apart(runs)
     return runs
+
+
+def _sized(table: pd.DataFrame) -> pd.Series[str]:
+    """The names of the data sets, with the number of texts if only a part was used."""
+    counts = table["train_images"]
+    used = counts + table["validation_images"]
+    is_part_of = used < table["dataset"].map(_WHOLE)
+    sized = table["dataset"] + "-" + counts.map("{:.0f}".format)
+    return sized.where(is_part_of, table["dataset"])
 
 
 def _temperatures_apart(runs: Runs) -> pd.Series[float]:

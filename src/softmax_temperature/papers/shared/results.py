@@ -48,7 +48,7 @@ STUDIES = {
     "focal_full": "focal loss on all of CIFAR-10",
     "temperature_check": "inverse temperatures and logit norms, CIFAR-10, 10,000 "
     "images, and IMDb, 9,000 texts",
-    "text": "focal loss on 20 Newsgroups, SST and IMDb",
+    "text": "focal loss on 20 Newsgroups, SST and IMDb, 9,000 texts",
     "translation_multi30k": "focal loss for a Transformer, Multi30k",
 }
 """A description of each study in words."""
