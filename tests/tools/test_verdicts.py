@@ -157,8 +157,8 @@ def test_the_scorecard_lists_verdicts_that_link_to_the_papers_pages(
         # A claim that its primary study does not test is only counted.
         f'- <a id="claim-c"></a>**`not tested`** [1 claim]({place}not-tested)',
     ]
-    anchors = [lines_of(results, claim)[0].partition(claim)[0] for claim in range(3)]
-    assert anchors == [f'<a id="claim-{name}"></a>' for name in "abc"]
+    heads = [lines_of(results, number)[0] for number in range(3)]
+    assert heads == [f'<a id="claim-{name}"></a>{claim}' for name in "abc"]
     # Neither page needs a table that is wider than a code host's column.
     assert "\n|" not in shown
     assert {line.count("|") for line in page(results).splitlines()} == {0, 3}

@@ -11,7 +11,11 @@ from matplotlib.patches import Rectangle
 
 from softmax_temperature.papers.classifier_temperature import figures
 from softmax_temperature.papers.shared.runs import Runs
-from tests.papers.classifier_temperature.conftest import BACKBONES, DATASETS
+from tests.papers.classifier_temperature.conftest import (
+    BACKBONES,
+    DATASETS,
+    changed_pairs,
+)
 
 
 def with_predictions(runs: Runs) -> Runs:
@@ -22,6 +26,14 @@ def with_predictions(runs: Runs) -> Runs:
         left_out=-predictions["inverse_temperature"],
     )
     return replace(runs, tables={**runs.tables, "predictions": predictions})
+
+
+def test_figure_1_names_the_classes_and_samples_of_each_data_set(runs: Runs) -> None:
+    sizes = {"n_classes": 10.0, "n_samples": 1800.0}
+    figure = figures.figure_1(changed_pairs(runs, best_accuracy=0.9, **sizes))
+    labels = [label.get_text() for label in figure.axes[0].get_yticklabels()]
+    assert labels == [f"{name} (10; 1,800)" for name in sorted(DATASETS)]
+    plt.close(figure)
 
 
 def test_figure_2_names_its_pair_and_counts_its_repeats(runs: Runs) -> None:

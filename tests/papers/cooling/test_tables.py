@@ -10,11 +10,14 @@ import pandas as pd
 import pytest
 
 from softmax_temperature.papers.cooling import tables, text
+from softmax_temperature.papers.cooling.study import network_in_words, read
 from softmax_temperature.papers.cooling.tables import TABLES
 from softmax_temperature.papers.shared.factors import where
-from softmax_temperature.papers.shared.files import write_csv
+from softmax_temperature.papers.shared.files import read_csv, write_csv
 from softmax_temperature.papers.shared.printed import published
+from softmax_temperature.papers.shared.results import studies_with_results
 from softmax_temperature.papers.shared.runs import Runs
+from tests.conftest import ROOT
 from tests.papers.cooling.conftest import (
     SEEDS,
     Rows,
@@ -84,6 +87,43 @@ def test_fewer_images_stand_beside_the_printed_numbers_without_a_difference(
     row = cell(table, dataset="CIFAR-10, 10,000 images", **UNSCHEDULED)
     assert row[["ours", "published"]].tolist() == pytest.approx([0.797, 0.792])
     assert np.isnan(row["difference_in_standard_errors"])
+
+
+def test_a_smaller_network_has_its_own_name_and_no_difference_from_the_printed_value(
+    runs: Runs,
+) -> None:
+    half = changed(runs, where(experiment="vgg"), network="small-vgg-half")
+    assert not half.table["is_printed"][half.table["experiment"] == "vgg"].any()
+    about = {"dataset": "CIFAR-10", "network": "small VGG, half as wide"}
+    row = cell(made("table_1", half), **about, **UNSCHEDULED)
+    assert row[["ours", "published"]].tolist() == pytest.approx([0.797, 0.792])
+    assert np.isnan(row["difference_in_standard_errors"])
+    # The activation has a column of its own.
+    narrow = {"network": "small-vgg-crelu-quarter", "train_images": 10_000}
+    table = made("table_2", changed(half, where(experiment="crelu"), **narrow))
+    names = table[table["seeds"] + table["diverged_seeds"] > 0][
+        ["dataset", "network", "activation"]
+    ]
+    assert set(names.itertuples(index=False, name=None)) == {
+        ("CIFAR-10", "small VGG, half as wide", "relu"),
+        ("digits", "tiny", "relu"),
+        ("CIFAR-10, 10,000 images", "small VGG, a quarter as wide", "crelu"),
+    }
+
+
+@pytest.mark.parametrize("study", studies_with_results(ROOT / "results"))
+def test_tables_of_the_committed_studies_name_only_networks_that_ran(
+    study: str,
+) -> None:
+    folder = ROOT / "results" / study / "cooling"
+    if not (folder / "runs.csv").is_file():
+        return
+    ran = read(folder).table["network"]
+    # A printed network is named only where it ran, and a U-Net has no other name.
+    known = {*ran, *map(network_in_words, ran), "U-Net"}
+    for name in TITLES:
+        table = read_csv(folder / "tables" / f"{name}.csv")
+        assert set(table[table["seeds"] > 0]["network"]) <= known
 
 
 def test_lost_seeds_are_counted_by_how_they_were_lost_and_in_no_mean(

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from softmax_temperature.papers.focal import ablation, tables
-from softmax_temperature.papers.focal.study import CE, LS_01, tidied
+from softmax_temperature.papers.focal.study import CE, LS_01, tidied, title
 from softmax_temperature.papers.focal.tables import TABLES, LossTable
 from softmax_temperature.papers.shared.factors import ALL, where
 from softmax_temperature.papers.shared.files import read_csv, write_csv
@@ -40,6 +40,22 @@ def cell(table: pd.DataFrame, **where: str) -> Any:
     rows = table[(table[list(where)] == pd.Series(where)).all(axis=1)]
     assert len(rows) == 1
     return rows.iloc[0]
+
+
+@pytest.mark.parametrize(
+    ("images", "name", "words"),
+    [(9_000, "imdb-9000", "IMDb, 9,000 texts"), (24_000, "imdb", "IMDb")],
+)
+def test_a_part_of_a_data_set_is_named_with_its_size(
+    runs: Runs, images: int, name: str, words: str
+) -> None:
+    sizes = {"train_images": images, "validation_images": 1_000}
+    table = runs.table.assign(**sizes).replace({"dataset": {"digits": "imdb"}})
+    texts = tidied(replace(runs, table=table))
+    assert cell(made("table_2", texts), task=DIGITS, method="CE")["dataset"] == name
+    assert title(texts, DIGITS).startswith(f"{words}; ")
+    # Reading the runs again adds no second number.
+    assert tidied(texts).table["dataset"].equals(texts.table["dataset"])
 
 
 def test_numbers_over_seeds_by_hand(runs: Runs) -> None:

@@ -132,12 +132,13 @@ def _as_run(runs: Runs, table: pd.DataFrame) -> pd.DataFrame:
     is_named = runs.table["printed_model"] != ""
     changed = runs.table[is_named & ~runs.table["is_printed"]]
     changed = changed.drop_duplicates("experiment").set_index("experiment")
-    images = changed["train_images"].map(_images)
-    networks = changed["network"].map(network_in_words)
+    images = {name: _images(row["train_images"]) for name, row in changed.iterrows()}
+    networks = changed["network"].map(network_in_words).to_dict()
     experiment = table["experiment"]
+    named = zip(experiment, table["network"], strict=True)
     return table.assign(
-        dataset=table["dataset"] + experiment.map(images).fillna(""),
-        network=experiment.map(networks).fillna(table["network"]),
+        dataset=table["dataset"] + [images.get(name, "") for name in experiment],
+        network=[networks.get(name, network) for name, network in named],
         **{
             DIFFERENCE: table[DIFFERENCE].mask(experiment.isin(changed.index)),
             f"{PRINTED}_diverged": table[f"{PRINTED}_diverged"].eq(True),
