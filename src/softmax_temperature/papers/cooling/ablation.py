@@ -184,11 +184,11 @@ def _with_reference(cooled: pd.DataFrame, without: pd.DataFrame) -> pd.DataFrame
     otherwise the main recipe's experiment. It is "" if neither has runs without
     Cooling.
     """
-    own = without[["experiment", *_PLACE]].drop_duplicates()
-    own = own.assign(compared_with=own["experiment"])
+    own_reference = without[["experiment", *_PLACE]].drop_duplicates()
+    own_reference = own_reference.assign(compared_with=own_reference["experiment"])
     main = without[without["change"] == ""].drop_duplicates(_PLACE)
     main = main.rename(columns={"experiment": "main"})[["main", *_PLACE]]
-    both = cooled.merge(own, "left").merge(main, "left", on=_PLACE)
+    both = cooled.merge(own_reference, "left").merge(main, "left", on=_PLACE)
     reference = both["compared_with"].astype(object)
     reference = reference.fillna(both["main"].astype(object)).fillna("")
     return both.assign(compared_with=reference)

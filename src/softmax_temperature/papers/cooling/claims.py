@@ -261,13 +261,13 @@ def _against_schedules() -> Parts:
 
 def _against_other_modes() -> Parts:
     """Compare last layer Cooling with each other mode on each schedule."""
-    others = {"distributed": DISTRIBUTED, "periodic": PERIODIC}
+    other_modes = {"distributed": DISTRIBUTED, "periodic": PERIODIC}
     return Parts(
         {
             f"against {display.MODES[mode]}, {display.SCHEDULES[name]}": _accuracy(
-                LAST_LAYER, other, TABLE_1 & where(schedule=name)
+                LAST_LAYER, with_mode, TABLE_1 & where(schedule=name)
             )
-            for mode, other in others.items()
+            for mode, with_mode in other_modes.items()
             for name in SCHEDULES
         },
         whole=True,
@@ -327,8 +327,8 @@ def _diverges_with_factors(among: Where) -> Proportion:
 def _only(name: str) -> Where:
     """The runs of the ablations with the change `name` and no other change."""
     chosen = ABLATIONS & CHANGES[name]
-    for other, change in CHANGES.items():
-        if other != name:
+    for change_name, change in CHANGES.items():
+        if change_name != name:
             chosen &= ~change
     return chosen.called(f"the ablations, {name}")
 
