@@ -263,27 +263,27 @@ def loss_factors(loss: str, options: Row) -> dict[str, Any]:
     The factor `gamma` of a schedule joins the schedule's gammas, as in "531". For
     sample-dependent focal loss, it is the name of the policy, such as "53".
     """
-    others = dict(options)
+    remaining = dict(options)
     factors = dict.fromkeys(
         ("gamma", "smoothing", "milestones", "mmce_form", "mmce_weight", "options")
     )
     if loss == "focal":
-        factors["gamma"] = gamma_text(others.pop("gamma"))
+        factors["gamma"] = gamma_text(remaining.pop("gamma"))
     elif loss == "label_smoothing":
-        factors["smoothing"] = others.pop("smoothing")
+        factors["smoothing"] = remaining.pop("smoothing")
     elif loss == "sample_dependent_focal":
-        factors["gamma"] = others.pop("policy", "53")
+        factors["gamma"] = remaining.pop("policy", "53")
     elif loss == "scheduled_focal":
-        gammas = [f"{gamma:g}" for gamma in others.pop("gammas")]
+        gammas = [f"{gamma:g}" for gamma in remaining.pop("gammas")]
         is_short = all(len(gamma) == 1 for gamma in gammas)
         factors["gamma"] = ("" if is_short else ", ").join(gammas)
-        factors["milestones"] = ", ".join(map(str, others.pop("milestones")))
+        factors["milestones"] = ", ".join(map(str, remaining.pop("milestones")))
     elif loss == "mmce":
-        is_released = others.pop("as_released", False)
+        is_released = remaining.pop("as_released", False)
         factors["mmce_form"] = "released" if is_released else "written"
-        factors["mmce_weight"] = others.pop("weight", 2.0)
-    if others:
-        factors["options"] = json.dumps(others, sort_keys=True)
+        factors["mmce_weight"] = remaining.pop("weight", 2.0)
+    if remaining:
+        factors["options"] = json.dumps(remaining, sort_keys=True)
     return {"loss": loss, **factors}
 
 

@@ -105,9 +105,9 @@ class BesideScaled(Contrast):
         texts = []
         for name, number in self.scaled.items():
             for part in number.evidence(runs).parts.values():
-                own = part.of_paper()
-                if own is not None:
-                    texts.append(f"{name} {_in_points(own.estimate())}")
+                of_paper = part.of_paper()
+                if of_paper is not None:
+                    texts.append(f"{name} {_in_points(of_paper.estimate())}")
         if not measurement.parts or not texts:
             return measurement
         qualifier = f"points of ECE after scaling: {', '.join(texts)}"
@@ -197,11 +197,11 @@ class OnOutliers(Contrast):
         of_paper = [name for name in OUTLIERS if name in sets]
         evidence = self._of(of_paper or OUTLIERS).evidence(runs)
         tasks = _tasks(evidence)
-        others: list[Task] = []
+        other_tasks: list[Task] = []
         for name in sets:
             if name not in OUTLIERS:
-                others += self._on_other_set(runs, name)
-        tasks += sorted(others, key=lambda task: task.name)
+                other_tasks += self._on_other_set(runs, name)
+        tasks += sorted(other_tasks, key=lambda task: task.name)
         if not tasks:
             return not_tested(reasons(evidence.missing))
         mean = OverTasks(tuple(tasks))

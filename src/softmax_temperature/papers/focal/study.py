@@ -260,9 +260,9 @@ def tidied(runs: Runs) -> Runs:
     table = table.reindex(columns=list(dict.fromkeys([*table, *names])))
     table = table.astype(dict.fromkeys(texts, object))
     table = table.assign(dataset=_sized(table))
-    own = [is_part(name, DATA) for name in table["dataset"]]
+    is_paper_data = [is_part(name, DATA) for name in table["dataset"]]
     table = table.assign(
-        own=np.array(own) | LINEAR.mask(table),
+        own=np.array(is_paper_data) | LINEAR.mask(table),
         is_printed=table["printed_dataset"].notna(),
         diverged=table["diverged"].astype(bool),
     )
@@ -380,9 +380,9 @@ def translations(runs: Runs) -> pd.DataFrame:
     """
     rows = runs.select(where(task="translation"))
     columns = ["dataset", "network", "train_pairs", "test_pairs", "epochs"]
-    known = [name for name in columns if name in rows]
+    present = [name for name in columns if name in rows]
     groups = rows.groupby("experiment", sort=False)
-    table = groups[known].first()
+    table = groups[present].first()
     losses = groups["arm"].unique().map(", ".join)
     table = table.assign(losses=losses, seeds=groups["seed"].nunique())
     cells = rows[CELL].str.rsplit("/", n=2).str[0].groupby(rows["experiment"]).first()

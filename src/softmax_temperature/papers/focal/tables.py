@@ -118,8 +118,8 @@ def by_loss(table: pd.DataFrame) -> pd.DataFrame:
     if not numbers:
         return texts
     start = min(map(columns.index, numbers))
-    others = [column for column in columns if column not in numbers]
-    return texts[[*others[:start], *numbers, *others[start:]]]
+    other_columns = [column for column in columns if column not in numbers]
+    return texts[[*other_columns[:start], *numbers, *other_columns[start:]]]
 
 
 def by_metric(table: pd.DataFrame) -> pd.DataFrame:
@@ -210,8 +210,12 @@ def _missing(runs: Runs, printed: pd.DataFrame) -> list[tuple[str, str]]:
     prints values for the set.
     """
     places = places_without_data(runs, MAIN, _named_missing)
-    known = set(printed[["dataset", "network"]].itertuples(index=False, name=None))
-    return [place for place in places if _VERSUS not in place[0] or place in known]
+    printed_places = set(
+        printed[["dataset", "network"]].itertuples(index=False, name=None)
+    )
+    return [
+        place for place in places if _VERSUS not in place[0] or place in printed_places
+    ]
 
 
 def _named_missing(rows: pd.DataFrame) -> pd.DataFrame:
@@ -254,11 +258,11 @@ def _named(rows: pd.DataFrame) -> pd.DataFrame:
     dataset = rows["printed_dataset"].where(is_printed, rows["dataset"])
     network = rows["printed_network"].where(is_printed, rows["network"])
     if _OTHER_SET in rows:
-        other = rows[_OTHER_SET]
-        printed_other = other.replace(_PRINTED_OUTLIERS)
-        is_own_noise = (other == _NOISE) & (rows["noise"] != _NOISE_ARCHIVE)
+        other_set = rows[_OTHER_SET]
+        printed_other = other_set.replace(_PRINTED_OUTLIERS)
+        is_own_noise = (other_set == _NOISE) & (rows["noise"] != _NOISE_ARCHIVE)
         has_printed = is_printed & ~is_own_noise
-        dataset = dataset + _VERSUS + printed_other.where(has_printed, other)
+        dataset = dataset + _VERSUS + printed_other.where(has_printed, other_set)
     return rows.assign(
         task=rows["experiment"],
         dataset=dataset,
