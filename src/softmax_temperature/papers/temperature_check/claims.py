@@ -143,9 +143,9 @@ def _best_temperatures(runs: Runs, _: pd.DataFrame) -> str:
     reason.
     """
     best = PLACE_OF_THE_BEST.best_values(runs)
-    others = PLACE_OF_THE_BEST.without_best(runs)
+    reasons = PLACE_OF_THE_BEST.without_best(runs)
     places = ", ".join(f"{name}: {value:g}" for name, value in best.items())
-    left_out = [f"{name} left out: {reason}" for name, reason in others.items()]
+    left_out = [f"{name} left out: {reason}" for name, reason in reasons.items()]
     return "; ".join([places, *left_out])
 
 

@@ -78,26 +78,26 @@ def accuracy(runs: Runs) -> Figure | None:
     for diverged seeds, and for a start that all inverse temperatures share, only if
     there are such runs.
     """
-    shared = numbers(runs, SAME_START)
-    own = numbers(runs, CHOSEN_RATE & OWN_START)
+    same_start = numbers(runs, SAME_START)
+    own_start = numbers(runs, CHOSEN_RATE & OWN_START)
     legend = [entry("mean", color=OWN_COLOUR, **DOT)]
-    if len(shared):
+    if len(same_start):
         legend = [
             entry("mean, each β its own start", color=OWN_COLOUR, **DOT),
             entry("mean, one start for all β", color=SHARED_COLOUR, **DOT),
         ]
     legend.append(entry("one seed", marker="o", color="0.4", **_OPEN))
     legend.append(entry("best mean on validation data", color=BLACK, **_BEST))
-    if own["diverged"].any():
+    if own_start["diverged"].any():
         legend.append(entry("a seed diverged", color=HUES[3], **_DIVERGED))
     legend.append(USUAL)
     figure, panels = panels_of(
-        by_sweep(own), y="test accuracy (%)", legend=legend, extra=0.6
+        by_sweep(own_start), y="test accuracy (%)", legend=legend, extra=0.6
     )
     limits = []
     for axes, rows in panels:
         _accuracies(axes, rows, OWN_COLOUR)
-        _accuracies(axes, _of_the_same(shared, rows), SHARED_COLOUR)
+        _accuracies(axes, _of_the_same(same_start, rows), SHARED_COLOUR)
         means = rows.groupby("inverse_temperature")["validation_accuracy"].mean()
         _mark_at_edge(axes, [means.idxmax()], 1.0, "v", BLACK)
         lost = rows.loc[rows["diverged"].astype(bool), "inverse_temperature"]

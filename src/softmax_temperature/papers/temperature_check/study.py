@@ -240,13 +240,13 @@ def tidied(runs: Runs) -> Runs:
     table = runs.table.reindex(columns=list(columns))
     table = table.astype(dict.fromkeys(_NUMBERS_OF_A_START, float))
     is_training = TRAINING.mask(table)
-    own = table["dataset"].map(lambda name: is_part(name, DATA)).astype(bool)
+    is_paper_data = table["dataset"].map(lambda name: is_part(name, DATA)).astype(bool)
     names = [architecture_label(run) for _, run in table.iterrows()]
     labels = pd.Series(names, table.index, dtype=object)
     titles = table["network"].where(~is_training, labels + ", " + table["dataset"])
     table = table.assign(
-        own=own,
-        is_asked=own | (not own[is_training].any()),
+        own=is_paper_data,
+        is_asked=is_paper_data | (not is_paper_data[is_training].any()),
         guessing=1 / table["classes"],
         label=labels,
         # Use categories, which keep the order of the runs.
