@@ -525,10 +525,10 @@ def _planned_effect(
     two bounds, and the measured effect. The result is the first that meets the
     criterion, or None if no candidate does.
     """
-    known = [published, value]
+    candidates = [published, value]
     if len(criterion.bounds) == 2:
-        known.insert(1, sum(criterion.bounds) / 2)
-    for effect in known:
+        candidates.insert(1, sum(criterion.bounds) / 2)
+    for effect in candidates:
         if effect is not None and criterion.margin(effect) > 0:
             return effect
     return None
@@ -578,8 +578,8 @@ def _decided(
         **_planning(criterion, part, shown, _printed(published, shown_name)),
         level=shown.level,
         counted=part.counted,
-        counts=[one.estimate.n for one in judged],
-        parts=[one.row() for one in judged] if len(judged) > 1 else [],
+        counts=[judged_part.estimate.n for judged_part in judged],
+        parts=[judged_part.row() for judged_part in judged] if len(judged) > 1 else [],
         not_run=list(measurement.not_run),
         qualifier="; ".join(filter(None, (part.qualifier, measurement.qualifier))),
         unit=measurement.unit,
@@ -615,14 +615,14 @@ def _judged_parts(
         level = levels[name]
         corrected = 1 - (1 - level) / count
         if criterion.some:
-            one = _judged_part(
+            judged_part = _judged_part(
                 criterion, name, part, holds_at=corrected, contradicts_at=level
             )
         else:
-            one = _judged_part(
+            judged_part = _judged_part(
                 criterion, name, part, holds_at=level, contradicts_at=corrected
             )
-        judged.append(one)
+        judged.append(judged_part)
     return judged
 
 
@@ -933,12 +933,12 @@ def _qualifiers(row: dict[str, Any], scale: int) -> list[str]:
     """
     qualifiers = [row["remark"]] if row["remark"] else []
     if row["some"] and row["parts"]:
-        each = [
+        verdicts = [
             f"{part['part']} {part['verdict']}, {_estimate_text(part, scale)} "
             f"at {percent(part['level'])}"
             for part in row["parts"]
         ]
-        qualifiers.append(f"each by itself: {'; '.join(each)}")
+        qualifiers.append(f"each by itself: {'; '.join(verdicts)}")
     if row["not_run"]:
         judged = _listed([part["part"] for part in row["parts"]])
         qualifiers.append(
@@ -990,10 +990,12 @@ def _stand_in(row: dict[str, Any]) -> str:
 def _not_counted(row: dict[str, Any]) -> str:
     """Name the tasks that are shown but not pooled; "" if there are none."""
     pooled = _pooled(row)
-    others = {task["task"] for task in row["tasks"]} - {task["task"] for task in pooled}
-    if not pooled or not others:
+    uncounted = {task["task"] for task in row["tasks"]} - {
+        task["task"] for task in pooled
+    }
+    if not pooled or not uncounted:
         return ""
-    return f"not in the paper and so not counted: {' and '.join(sorted(others))}"
+    return f"not in the paper and so not counted: {' and '.join(sorted(uncounted))}"
 
 
 def _estimate_text(row: dict[str, Any], scale: int, *, with_sd: bool = True) -> str:
