@@ -226,15 +226,15 @@ def _require_no_others(
 ) -> None:
     """Raise InputError if a run in `missing` is not in `untrained`."""
     names = {run.name for run in untrained}
-    others = [run for run in missing if run.name not in names]
-    if not others:
+    unrecorded = [run for run in missing if run.name not in names]
+    if not unrecorded:
         return
-    count = f"{_count(others)} of {_count(declared)} runs"
-    cells = ", ".join(run.cell for run in others[:_NAMES_SHOWN])
-    more = ", ..." if len(others) > _NAMES_SHOWN else ""
+    count = f"{_count(unrecorded)} of {_count(declared)} runs"
+    cells = ", ".join(run.cell for run in unrecorded[:_NAMES_SHOWN])
+    more = ", ..." if len(unrecorded) > _NAMES_SHOWN else ""
     raise InputError(
         f"{count} are neither in a cell here nor recorded: {cells}{more}",
-        where=f"{others[0].stage.output}",
+        where=f"{unrecorded[0].stage.output}",
         remedy="Run `dvc repro`, or copy the results of the machine that ran them.",
     )
 
@@ -362,8 +362,10 @@ def _recorded(folder: Path, tables: Sequence[str]) -> Runs | None:
         return None
     # Leave out the recorded table of experiments that did not run: `gather` makes it
     # anew.
-    kept = {name: table for name, table in runs.tables.items() if name != NOT_RUN}
-    return replace(runs, tables=kept)
+    tables_of_runs = {
+        name: table for name, table in runs.tables.items() if name != NOT_RUN
+    }
+    return replace(runs, tables=tables_of_runs)
 
 
 def _still_declared(
@@ -376,10 +378,10 @@ def _still_declared(
     """
     if recorded is None:
         return set()
-    known = results.read_json(folder / RECORDS) or {"cells": [], "parameters": {}}
+    records = results.read_json(folder / RECORDS) or {"cells": [], "parameters": {}}
     parameters = {
-        f"{cell['stage']}/{cell['cell']}": known["parameters"][cell["parameters"]]
-        for cell in known["cells"]
+        f"{cell['stage']}/{cell['cell']}": records["parameters"][cell["parameters"]]
+        for cell in records["cells"]
     }
     cells = set(recorded.table[CELL])
     return {
@@ -493,7 +495,7 @@ def _together(parts: Sequence[Runs], shapes: Mapping[str, Sequence[str]]) -> Run
     """Join the runs of all `parts`, and number them in the order of the parts."""
     tables = []
     measurements = []
-    others: dict[str, list[pd.DataFrame]] = {name: [] for name in shapes}
+    extra_tables: dict[str, list[pd.DataFrame]] = {name: [] for name in shapes}
     count = 0
     for part in map(renumbered, parts):
         tables.append(part.table)
@@ -501,7 +503,7 @@ def _together(parts: Sequence[Runs], shapes: Mapping[str, Sequence[str]]) -> Run
             part.measurements.assign(run=part.measurements[RUN] + count)
         )
         for name, rows in part.tables.items():
-            others[name].append(rows.assign(run=rows[RUN] + count))
+            extra_tables[name].append(rows.assign(run=rows[RUN] + count))
         count += len(part.table)
     plain = [
         rows.astype({"metric": object, "split": object})
@@ -514,7 +516,10 @@ def _together(parts: Sequence[Runs], shapes: Mapping[str, Sequence[str]]) -> Run
     return Runs(
         pd.concat(tables, ignore_index=True).rename_axis(index=RUN),
         pd.concat(plain, ignore_index=True),
-        {name: _concatenated(rows, shapes[name]) for name, rows in others.items()},
+        {
+            name: _concatenated(rows, shapes[name])
+            for name, rows in extra_tables.items()
+        },
     )
 
 
