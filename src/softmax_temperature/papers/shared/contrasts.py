@@ -193,8 +193,8 @@ class Declared(Contrast):
         notes = []
         numbers = []
         for name, measure in self.note_metrics.items():
-            other = replace(self, of=measure, note_metrics={}).evidence(runs)
-            for part in other.parts.values():
+            note_evidence = replace(self, of=measure, note_metrics={}).evidence(runs)
+            for part in note_evidence.parts.values():
                 notes.append(f"{name} {{}}")
                 numbers.append(float(part.estimate().value))
         notes += self.notes(runs, evidence.runs)
@@ -544,7 +544,9 @@ class Parts(Contrast):
         for factor, values in self.averaged.items():
             have = set(behind[factor])
             run = [value_label(factor, value) for value in values if value in have]
-            lacking = [value_label(factor, one) for one in values if one not in have]
+            lacking = [
+                value_label(factor, value) for value in values if value not in have
+            ]
             if lacking:
                 texts.append(
                     f"judged with {factor} {', '.join(run)}; "
@@ -619,11 +621,11 @@ def _about_tasks(
 
     A task that spans several data sets or networks counts as sharing nothing.
     """
-    known = [name for name in TASK if name in runs]
+    columns = [name for name in TASK if name in runs]
     about = {}
     for key, rows in runs.groupby(list(keys), sort=False, dropna=False):
         place = key if isinstance(key, tuple) else (key,)
-        shared = rows[known].drop_duplicates()
+        shared = rows[columns].drop_duplicates()
         shares = ", ".join(map(str, shared.iloc[0])) if len(shared) == 1 else ""
         about[place] = (bool(rows[OWN].iloc[0]), shares)
     return about

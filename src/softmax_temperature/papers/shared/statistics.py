@@ -160,11 +160,11 @@ class Task:
 
     def at(self, seeds: Collection[Any]) -> "Task":
         """The same task, restricted to `seeds`."""
-        kept = [place for place, seed in enumerate(self.seeds) if seed in seeds]
+        places = [place for place, seed in enumerate(self.seeds) if seed in seeds]
         return replace(
             self,
-            values=tuple(self.values[place] for place in kept),
-            seeds=tuple(self.seeds[place] for place in kept),
+            values=tuple(self.values[place] for place in places),
+            seeds=tuple(self.seeds[place] for place in places),
         )
 
 
@@ -274,9 +274,9 @@ class OverTasks(Quantity):
         blocks = self.independent()
         sds = [self._sd(values, left_out=self.left_out) for values in blocks]
         counts = [n or len(values) for values in blocks]
-        known = [sd for sd in sds if sd is not None]
-        if len(known) == len(blocks):
-            return _fixed_effect(known, counts)
+        known_sds = [sd for sd in sds if sd is not None]
+        if len(known_sds) == len(blocks):
+            return _fixed_effect(known_sds, counts)
         if len(blocks) < 2:
             return None
         means = [float(np.mean(values)) for values in blocks]
@@ -284,8 +284,8 @@ class OverTasks(Quantity):
 
     def of_paper(self) -> Self | None:
         """The mean over the paper's own tasks; None if there are none."""
-        own = tuple(task for task in self.tasks if task.own)
-        return replace(self, tasks=own) if own else None
+        paper_tasks = tuple(task for task in self.tasks if task.own)
+        return replace(self, tasks=paper_tasks) if paper_tasks else None
 
     def by_task(self, level: float = LEVEL) -> list[dict[str, Any]]:
         """Value, sd, interval and n of each task, and whether the task is pooled."""
@@ -455,9 +455,9 @@ def pooled(
             paper's.
     """
     return tuple(
-        Task(name, tuple(map(float, some)), own(name))
-        for name, some in values.items()
-        if len(some)
+        Task(name, tuple(map(float, numbers)), own(name))
+        for name, numbers in values.items()
+        if len(numbers)
     )
 
 

@@ -202,7 +202,8 @@ class Argmax(Declared):
         pairs = self._pairs(chosen)
         if not pairs:
             labels = [
-                value_label(self.groups, one) for one in chosen[self.groups].unique()
+                value_label(self.groups, group)
+                for group in chosen[self.groups].unique()
             ]
             shared = " and ".join(map(in_words, self.sharing))
             reason = f"no two of these share the {shared}: {'; '.join(labels)}"
@@ -239,8 +240,8 @@ class Argmax(Declared):
         groups = distinct[[self.groups, *self.sharing]].itertuples(index=False)
         return [
             (value_label(self.groups, first), value_label(self.groups, second))
-            for (first, *shared), (second, *others) in permutations(groups, 2)
-            if shared == others
+            for (first, *of_first), (second, *of_second) in permutations(groups, 2)
+            if of_first == of_second
         ]
 
     def best_values(self, runs: Runs) -> dict[str, float]:
