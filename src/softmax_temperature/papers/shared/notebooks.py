@@ -187,23 +187,28 @@ class Opened:
         self, name: str, lay_out: Callable[[pd.DataFrame], pd.DataFrame]
     ) -> pd.DataFrame:
         """The rows of the table `name`, laid out; a second study's come last."""
-        own = self._written(name)
-        if len(own):
-            own = lay_out(own)
+        first_rows = self._written(name)
+        if len(first_rows):
+            first_rows = lay_out(first_rows)
         if self.view.beside is None:
-            return own
+            return first_rows
         folder = self.folder.parent.parent / self.view.beside / self.paper
         hidden = self.hidden(read_study(folder, self.paper))
-        other = _without(hidden, _read(folder, name))
-        if other.empty:
-            return own
+        second_rows = _without(hidden, _read(folder, name))
+        if second_rows.empty:
+            return first_rows
         # Drop the second study's cells, because links lead only to the first study's
         # records.
-        other = lay_out(other).drop(columns=CELLS, errors="ignore")
-        other = other.map(lambda value: str(value) if type(value) is Linked else value)
+        second_rows = lay_out(second_rows).drop(columns=CELLS, errors="ignore")
+        second_rows = second_rows.map(
+            lambda value: str(value) if type(value) is Linked else value
+        )
         parts = [
             part.assign(study=study)[["study", *part]]
-            for study, part in ((self.view.study, own), (self.view.beside, other))
+            for study, part in (
+                (self.view.study, first_rows),
+                (self.view.beside, second_rows),
+            )
             if len(part)
         ]
         return pd.concat(parts, ignore_index=True)
@@ -263,23 +268,23 @@ class Opened:
         lines = []
         for claim in self._evidence:
             row = claim.primary
-            said = {name: escape(text) for name, text in texts_in_words(row).items()}
-            verdict = f"{SIGNS[row['verdict']]} {said['verdict']}"
+            texts = {name: escape(text) for name, text in texts_in_words(row).items()}
+            verdict = f"{SIGNS[row['verdict']]} {texts['verdict']}"
             if claim.disputed_by:
                 verdict += "<br>disputed"
-            sides = [_side(other) for other in claim.sides if other is not row]
+            sides = [_side(side) for side in claim.sides if side is not row]
             if row["profile"] == row["primary"]:
                 sides.insert(0, "this is the primary study")
             lines.append(
                 {
                     "verdict": verdict,
-                    "claim": said["claim"],
-                    "where": said["where"],
-                    "printed": said["printed"],
-                    "ours": said["ours"],
-                    "must lie": said["must lie"],
+                    "claim": texts["claim"],
+                    "where": texts["where"],
+                    "printed": texts["printed"],
+                    "ours": texts["ours"],
+                    "must lie": texts["must lie"],
                     "other studies": "<br>".join(sides) or MISSING,
-                    "note": said["note"],
+                    "note": texts["note"],
                 }
             )
         if not lines:
@@ -313,14 +318,14 @@ class Opened:
         lines = []
         for claim in here:
             row = claim.primary
-            said = texts_in_words(row)
-            verdict = f"{SIGNS[row['verdict']]} **{said['verdict']}**"
+            texts = texts_in_words(row)
+            verdict = f"{SIGNS[row['verdict']]} **{texts['verdict']}**"
             if claim.disputed_by:
                 verdict += f", disputed by {', '.join(claim.disputed_by)}"
-            number = f"Ours: {said['ours']}; the claim holds {said['must lie']}"
-            if said["printed"] != MISSING:
-                number += f"; printed: {said['printed']}"
-            lines.append(f"- {verdict}: {said['claim']} {number}.")
+            number = f"Ours: {texts['ours']}; the claim holds {texts['must lie']}"
+            if texts["printed"] != MISSING:
+                number += f"; printed: {texts['printed']}"
+            lines.append(f"- {verdict}: {texts['claim']} {number}.")
         if not lines:
             return None
         head = "What follows"
@@ -385,12 +390,12 @@ def _is_secondary(claim: Evidence) -> bool:
 
 
 def _side(row: Mapping[str, Any]) -> str:
-    said = texts_in_words(dict(row))
+    texts = texts_in_words(dict(row))
     study = study_label(row["profile"])
     if row["profile"] == row["primary"]:
         study += ", primary"
     return escape(
-        f"{SIGNS[row['verdict']]} {row['verdict']} in {study}: {said['ours']}"
+        f"{SIGNS[row['verdict']]} {row['verdict']} in {study}: {texts['ours']}"
     )
 
 
@@ -512,12 +517,12 @@ def _without_common(texts: pd.DataFrame) -> tuple[str, pd.DataFrame]:
         for column in _COMMON
         if column in texts and len(set(texts[column])) == 1
     }
-    said = [
+    phrases = [
         f"{column_label(column)} {text}"
         for column, text in shared.items()
         if text != MISSING
     ]
-    caption = f"<p>All rows: {'; '.join(said)}.</p>" if said else ""
+    caption = f"<p>All rows: {'; '.join(phrases)}.</p>" if phrases else ""
     remarks, rest = _without_remarks(texts.drop(columns=[*shared]))
     return caption + remarks, rest
 
@@ -537,14 +542,14 @@ def _without_remarks(texts: pd.DataFrame) -> tuple[str, pd.DataFrame]:
         return "", texts
     lines = []
     for task in tasks.to_dict("records"):
-        said = [
+        remarks = [
             f"{column_label(column)}: {task[column]}"
             for column in columns
             if task[column] not in {"", MISSING}
         ]
-        if said:
+        if remarks:
             name = ", ".join(task[name] for name in names)
-            lines.append(f"<li>{name}; {'; '.join(said)}.</li>")
+            lines.append(f"<li>{name}; {'; '.join(remarks)}.</li>")
     listed = f"<ul>{''.join(lines)}</ul>" if lines else ""
     return listed, texts.drop(columns=columns)
 
