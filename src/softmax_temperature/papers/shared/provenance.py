@@ -139,8 +139,8 @@ def record_run(
     outputs = list(outputs)
     environment = _environment(outputs)
     if recorded is not None and _has_cells_of_others(read_json(records), outputs):
-        known = {(_name(row), row["result"]) for row in recorded["cells"]}
-        environment = _with_earlier(_environment(outputs, known), before)
+        recorded_cells = {(_name(row), row["result"]) for row in recorded["cells"]}
+        environment = _with_earlier(_environment(outputs, recorded_cells), before)
     about = {"records": digest, **environment}
     write_json(folder / ENVIRONMENT, papers | {paper: about})
 
@@ -206,12 +206,12 @@ def recorded_stages(folder: Path) -> dict[str, RecordedStage]:
 
 
 def _environment(
-    outputs: Iterable[Path], known: Set[tuple[str, str]] = frozenset()
+    outputs: Iterable[Path], left_out: Set[tuple[str, str]] = frozenset()
 ) -> dict[str, Any]:
     """Describe how the cells in `outputs` were computed: machines and minutes.
 
     A machine is listed with the versions of its software, and the minutes are summed by
-    stage. Cells whose name and result are in `known` are left out. A stage's minutes
+    stage. Cells whose name and result are in `left_out` are left out. A stage's minutes
     are None if the timing of one of its cells is missing.
     """
     machines: list[Any] = []
@@ -221,7 +221,7 @@ def _environment(
         cells = [
             artifact.about
             for artifact in artifacts
-            if (_name(artifact.about), artifact.digest) not in known
+            if (_name(artifact.about), artifact.digest) not in left_out
         ]
         timings = [timing_of(cell) for cell in cells]
         measured = [timing for timing in timings if timing]

@@ -186,8 +186,8 @@ def deviations(modules: Iterable[str]) -> pd.DataFrame:
     for name in sorted(names):
         module = name.partition(".")[-1]
         for text in _DEVIATION.findall(source_path(name).read_text("utf-8")):
-            what = re.sub(r"\n *# ?", " ", text)
-            rows.append({"where": module, "what": what})
+            comment = re.sub(r"\n *# ?", " ", text)
+            rows.append({"where": module, "what": comment})
     return pd.DataFrame(rows, columns=["where", "what"])
 
 

@@ -85,12 +85,14 @@ def described(value: Any) -> Any:
     """
     if not is_dataclass(value) or isinstance(value, type):
         raise TypeError(f"cannot describe a {type(value).__name__}: {value!r}")
-    own = {
-        one.metadata.get(REGISTERED_AS, one.name): described(getattr(value, one.name))
-        for one in fields(value)
-        if not _is_default(one, getattr(value, one.name))
+    described_fields = {
+        field.metadata.get(REGISTERED_AS, field.name): described(
+            getattr(value, field.name)
+        )
+        for field in fields(value)
+        if not _is_default(field, getattr(value, field.name))
     }
-    return {"kind": type(value).__name__, **own}
+    return {"kind": type(value).__name__, **described_fields}
 
 
 @described.register(bool)
@@ -135,11 +137,11 @@ def _(value: Condition) -> str:
     return value.text
 
 
-def _is_default(one: Field[Any], value: Any) -> bool:
-    if one.default is not MISSING:
-        return bool(value == one.default)
-    if one.default_factory is not MISSING:
-        return bool(value == one.default_factory())
+def _is_default(field: Field[Any], value: Any) -> bool:
+    if field.default is not MISSING:
+        return bool(value == field.default)
+    if field.default_factory is not MISSING:
+        return bool(value == field.default_factory())
     return False
 
 
@@ -201,8 +203,8 @@ def changed(register: pd.DataFrame, now: pd.DataFrame) -> pd.DataFrame:
     missing: list[dict[Any, Any]] = []
     for row in now.to_dict("records"):
         key = tuple(row[name] for name in KEY)
-        known = last.loc[key] if key in last.index else None
-        if known is None or any(known[name] != row[name] for name in last.columns):
+        latest = last.loc[key] if key in last.index else None
+        if latest is None or any(latest[name] != row[name] for name in last.columns):
             missing.append(row)
     present = set(map(tuple, now[KEY].to_numpy().tolist()))
     for gone in last.reset_index().to_dict("records"):

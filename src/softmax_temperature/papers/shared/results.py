@@ -146,9 +146,9 @@ def studies_with_results(results: Path = RESULTS) -> list[str]:
 
     Profiles that show only directions are not studies, and neither are pilots.
     """
-    others = (*DIRECTIONS_ONLY, *PILOTS)
+    excluded = (*DIRECTIONS_ONLY, *PILOTS)
     profiles = profiles_with_results(results)
-    return [profile for profile in profiles if profile not in others]
+    return [profile for profile in profiles if profile not in excluded]
 
 
 def evidence(results: Path = RESULTS) -> dict[str, list[Evidence]]:
@@ -185,15 +185,15 @@ def in_study(rows: Sequence[Row], claims: Iterable[Evidence]) -> list[Evidence]:
         rows: The study's rows of `claims.json`.
         claims: The same claims in all studies, from `evidence`.
     """
-    known: dict[str, list[Row]] = {}
+    rows_of_claim: dict[str, list[Row]] = {}
     for claim in claims:
-        known[claim.primary["id"]] = [claim.primary, *claim.others]
+        rows_of_claim[claim.primary["id"]] = [claim.primary, *claim.others]
     return [
         Evidence(
             row,
             tuple(
                 other
-                for other in known.get(row["id"], ())
+                for other in rows_of_claim.get(row["id"], ())
                 if other["profile"] != row["profile"]
             ),
         )
@@ -212,8 +212,11 @@ def texts_in_words(row: Row) -> dict[str, str]:
     The names are replaced in the texts "ours" and "note". `claims.json` itself has the
     names that the parameters use.
     """
-    said = texts(row)
-    return {**said, **{part: in_sentence(said[part]) for part in ("ours", "note")}}
+    row_texts = texts(row)
+    return {
+        **row_texts,
+        **{part: in_sentence(row_texts[part]) for part in ("ours", "note")},
+    }
 
 
 def _not_run(row: Row) -> Row:
