@@ -464,8 +464,8 @@ def in_sentence(text: str) -> str:
         if name.isalpha():
             return name
         labels = (dataset_label, network_label, backbone_label, statistic_label)
-        found = (label(name) for label in labels)
-        return next((label for label in found if label != name), name)
+        candidates = (label(name) for label in labels)
+        return next((label for label in candidates if label != name), name)
 
     return _NAME.sub(words, text)
 

@@ -376,7 +376,9 @@ def described(figure: Figure) -> str:
     # Skip ticks that are numbers, which may be set as formulas.
     places = _distinct(text for text in ticks if text[:1].isalpha())
     legends = [*figure.legends, *(axes.get_legend() for axes in panels)]
-    texts = [text for one in legends if one is not None for text in one.get_texts()]
+    texts = [
+        text for legend in legends if legend is not None for text in legend.get_texts()
+    ]
     shown = _distinct(text.get_text() for text in texts if not _is_number(text))
     finding = str(figure.get_label()).rstrip(".")
     sentences = [_words(figure.get_suptitle()), finding]

@@ -288,10 +288,10 @@ def long_form(wide: pd.DataFrame) -> pd.DataFrame:
     """Turn one row per run, split, epoch and `scaled` into one row per value."""
     if wide.empty:
         return pd.DataFrame(columns=LONG).astype({"scaled": bool, "value": float})
-    known = wide.assign(split=wide["split"].fillna(""))
+    filled = wide.assign(split=wide["split"].fillna(""))
     metrics = [name for name in map(str, wide) if name not in KEYS]
-    known[metrics] = known[metrics].astype(float)
-    rows = known.melt(KEYS, metrics, "metric", "value").dropna(subset="value")
+    filled[metrics] = filled[metrics].astype(float)
+    rows = filled.melt(KEYS, metrics, "metric", "value").dropna(subset="value")
     rows = rows.astype({"scaled": bool, "metric": "category", "split": "category"})
     return rows.reset_index(drop=True)
 

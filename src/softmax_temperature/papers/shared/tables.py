@@ -322,12 +322,12 @@ def beside_printed(
         for place in places
     ]
     absent = absent.assign(**nothing, status=statuses)
-    others = pd.DataFrame(
+    missing_rows = pd.DataFrame(
         [place for place in missing if place not in places and not printed_only],
         columns=names[:2],
     )
-    others = others.assign(**nothing, status=DATA_MISSING)
-    parts = [part for part in (rows, absent, others) if len(part)] or [rows]
+    missing_rows = missing_rows.assign(**nothing, status=DATA_MISSING)
+    parts = [part for part in (rows, absent, missing_rows) if len(part)] or [rows]
     return pd.concat(parts, ignore_index=True).reindex(columns=[*keys, *columns])
 
 

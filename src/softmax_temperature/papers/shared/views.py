@@ -88,13 +88,13 @@ def require_studies(params: Params, *, results: Path = RESULTS) -> None:
 def _require_known(params: Params, results: Path) -> None:
     """Raise an `InputError` if a study other than the profile's own has no results."""
     section = params.notebooks
-    known = sorted({path.parts[-3] for path in results.glob(f"*/*/{CLAIMS}")})
+    studies = sorted({path.parts[-3] for path in results.glob(f"*/*/{CLAIMS}")})
     for key, study in (("study", section.study), ("beside", section.beside)):
-        if study is not None and study not in {*known, params.profile}:
+        if study is not None and study not in {*studies, params.profile}:
             raise InputError(
                 f"unknown study {study!r}",
                 where=f"params.yaml: {SECTION}.{key}",
-                remedy=nearest(study, known),
+                remedy=nearest(study, studies),
             )
 
 
