@@ -248,6 +248,8 @@ def find_files(root: Path, name: str) -> Iterator[Path]:
             subfolders.clear()
             continue
         visited.add(resolved)
-        subfolders[:] = sorted(each for each in subfolders if not each.startswith("."))
+        subfolders[:] = sorted(
+            folder for folder in subfolders if not folder.startswith(".")
+        )
         if name in files:
             yield Path(place, name)

@@ -241,11 +241,11 @@ def run_cells(
         raise ValueError(f"cells: names are not unique: {sorted(names)}")
     stage = output.relative_to(DATA).as_posix()
     if distributed.PROCESSES > 1 and compute.engine != "serial":
-        what = f"cannot be {compute.engine!r} under torchrun"
+        problem = f"cannot be {compute.engine!r} under torchrun"
         remedy = (
             "Set it to serial: under torchrun all processes train one cell at a time."
         )
-        raise InputError(what, where="compute.engine", remedy=remedy)
+        raise InputError(problem, where="compute.engine", remedy=remedy)
     if distributed.is_follower():
         _follow(stage, cells, compute, seed)
         return
@@ -368,11 +368,11 @@ def _run(task: _Task) -> None:
     work = task.work
     started = time.monotonic()
     if fingerprint(cell, task.seed) != task.fingerprint:
-        what = (
+        problem = (
             "its code, a library's version or an input changed since the stage began, "
             "or differs on this machine"
         )
-        raise InputError(what, where=cell.name, remedy="Run the stage again.")
+        raise InputError(problem, where=cell.name, remedy="Run the stage again.")
     # A writer that was killed leaves an unfinished folder. Unfinished folders can be
     # removed, because no other process writes here now.
     for unfinished in work.glob(f".*{UNFINISHED}"):

@@ -214,8 +214,8 @@ def _join(ray: Any, compute: Compute) -> None:
             "Start a cluster with `ray start --head`, give its host:port, or null for "
             "Ray on this machine."
         )
-        what = f"cannot connect to Ray at {address} ({error})"
-        raise InputError(what, where="compute.ray_address", remedy=remedy) from error
+        problem = f"cannot connect to Ray at {address} ({error})"
+        raise InputError(problem, where="compute.ray_address", remedy=remedy) from error
     finally:
         signal.signal(signal.SIGTERM, handler)  # Ray has installed its own handler.
 
@@ -231,9 +231,11 @@ def refuse_sharing_one_gpu(
     if compute.gpus_per_cell or compute.device == "cpu":
         return
     if any(node.get("GPU", 0) > 1 for node in nodes):
-        what = "is 0, so all cells on a node with several GPUs would use the first one"
+        problem = (
+            "is 0, so all cells on a node with several GPUs would use the first one"
+        )
         remedy = (
             "Set it to 1, or to a fraction for small networks; or set compute.device "
             "to cpu."
         )
-        raise InputError(what, where="compute.gpus_per_cell", remedy=remedy)
+        raise InputError(problem, where="compute.gpus_per_cell", remedy=remedy)

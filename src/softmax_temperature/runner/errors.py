@@ -126,9 +126,9 @@ def disk_faults(path: Path | None = None) -> Iterator[None]:
         codes = [code for code in _REMEDIES if os.strerror(code) in str(error)]
         if not codes:
             raise
-        what = f"cannot be read or written ({os.strerror(codes[0])})"
+        problem = f"cannot be read or written ({os.strerror(codes[0])})"
         where = os.fsdecode(getattr(error, "filename", None) or path or "the disk")
-        raise InputError(what, where=where, remedy=_REMEDIES[codes[0]]) from error
+        raise InputError(problem, where=where, remedy=_REMEDIES[codes[0]]) from error
 
 
 def is_out_of_memory(error: Exception) -> bool:

@@ -73,9 +73,9 @@ def _closure_of_project_module(
             modules.update(import_closure(name, excluded=excluded))
             continue
         pending += filter(_in_project, _parents(name))
-        known = set(filter(_in_package, _graph(excluded).modules))
+        package_modules = set(filter(_in_package, _graph(excluded).modules))
         for imported in _imported_names(name):
-            if imported in known or _in_project(imported):
+            if imported in package_modules or _in_project(imported):
                 pending.append(imported)
     return tuple(sorted(modules - _NOT_COUNTED))
 

@@ -58,8 +58,8 @@ class CellProgress:
         line = f"{self._stage}: {finished}/{self._cells} cells, {duration(seconds)}"
         if done == self._to_run:
             return line
-        left = seconds / done * (self._to_run - done)
-        return f"{line}, about {duration(left)} left"
+        remaining = seconds / done * (self._to_run - done)
+        return f"{line}, about {duration(remaining)} left"
 
 
 def duration(seconds: float) -> str:
