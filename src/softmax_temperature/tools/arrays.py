@@ -291,28 +291,28 @@ def _read_pair(
         return read_arrays(
             path, matrix, required=required, optional=optional, columns=columns
         )
-    own = ("labels", *OTHER_NAMES["labels"])
+    label_names = ("labels", *OTHER_NAMES["labels"])
     own_content, given_content = read_content(path), read_content(labels)
-    given = _arrays_in(given_content, labels, matrix, required=("labels",))
+    label_arrays = _arrays_in(given_content, labels, matrix, required=("labels",))
     arrays = _arrays_in(
         own_content,
         path,
         matrix,
         required=(matrix,),
-        optional=(*optional, *own),
+        optional=(*optional, *label_names),
         columns=columns,
-        given_labels=given["labels"],
+        given_labels=label_arrays["labels"],
     )
-    for name in own:
+    for name in label_names:
         if name in arrays:
             raise InputError(
                 f"holds {name}, but {labels} also gives labels",
                 where=str(path),
                 remedy=f"Omit --labels, or save only the {matrix} in this file.",
             )
-    if all(each.suffix.lower() in TABLE_ENDINGS for each in (path, labels)):
+    if all(file.suffix.lower() in TABLE_ENDINGS for file in (path, labels)):
         check_same_order(own_content, given_content, columns, f"{path}, {labels}")
-    return arrays | given
+    return arrays | label_arrays
 
 
 def read_arrays(
@@ -377,8 +377,8 @@ def _arrays_in(
         arrays = _by_name(content, required[0] if len(required) == 1 else matrix)
     held = list(arrays)
     for name in required:
-        if name not in arrays and (other := _other_name(name, arrays, path)):
-            arrays[name] = arrays.pop(other)
+        if name not in arrays and (alias := _other_name(name, arrays, path)):
+            arrays[name] = arrays.pop(alias)
     absent = [name for name in required if name not in arrays]
     if absent:
         raise _absent(absent, required, held, content, path, matrix, optional)
@@ -427,12 +427,12 @@ def _absent(
     optional: Sequence[str],
 ) -> InputError:
     """The error for the file `path`, which has arrays `held` but lacks `absent`."""
-    others = {}
+    entries = {}
     if isinstance(content, dict):
-        others = {str(name): value for name, value in content.items()}
+        entries = {str(name): value for name, value in content.items()}
     parts = [
-        name if name in held else f"{name}, a {type(others[name]).__name__}"
-        for name in (others or held)
+        name if name in held else f"{name}, a {type(entries[name]).__name__}"
+        for name in (entries or held)
     ]
     holds = ", ".join(parts[:MOST_NAMED]) or "no array"
     if len(parts) > MOST_NAMED:
@@ -441,7 +441,7 @@ def _absent(
         holds = f"one {type(content).__name__}"
     names = "these names" if len(required) > 1 else "this name"
     remedy = f"Save {' and '.join(required)} under {names}."
-    if any(name in others and name not in held for name in absent):
+    if any(name in entries and name not in held for name in absent):
         remedy = "Save each as one array; torch.cat joins a list of batches."
     probs = [name for name in held if name in ("probs", *OTHER_NAMES["probs"])]
     if "logits" in absent and probs:
@@ -614,8 +614,8 @@ def _foreign_columns(
     _refuse_nested(everything, columns)
     if len(foreign) == len(columns):
         return {}  # A later check says that the whole matrix is not numeric.
-    kept = [place for place, each in enumerate(columns) if each not in foreign]
-    matrix = everything[:, kept]
+    places = [place for place, column in enumerate(columns) if column not in foreign]
+    matrix = everything[:, places]
     if matrix.dtype.kind == "O":
         try:
             matrix = matrix.astype(np.float64)
@@ -623,7 +623,7 @@ def _foreign_columns(
             return foreign
     if matrix.dtype.kind == "c":
         return foreign  # A later check refuses complex numbers.
-    rest = [columns[place] for place in kept]
+    rest = [columns[place] for place in places]
     foreign |= foreign_columns(
         rest,
         matrix,
@@ -642,7 +642,7 @@ def _is_label_name(column: str, columns: Sequence[str]) -> bool:
 
     If all names are single letters, a name for labels, such as "y", may be a class.
     """
-    letters = len(columns) > 1 and all(len(each) == 1 for each in columns)
+    letters = len(columns) > 1 and all(len(name) == 1 for name in columns)
     return not letters and column.lower() in LABEL_NAMES
 
 
@@ -672,11 +672,11 @@ def _beside_numbered(columns: Sequence[str]) -> list[str]:
         return []
     numbered = {column for group in groups.values() for column in group}
     counted = [
-        group for group in several if counts([numbered_key(each)[1] for each in group])
+        group for group in several if counts([numbered_key(name)[1] for name in group])
     ]
     # Names such as A1, A2, B1 and B2 may all be classes.
-    kept = set(counted[0]) if len(counted) == 1 == len(several) else numbered
-    return [column for column in columns if column not in kept]
+    class_columns = set(counted[0]) if len(counted) == 1 == len(several) else numbered
+    return [column for column in columns if column not in class_columns]
 
 
 def _check_numerical_order(columns: Sequence[str], name: str) -> None:
@@ -717,9 +717,9 @@ def are_reordered(names: Sequence[str], others: Sequence[str]) -> bool:
     A prefix that all names in a list share is ignored, so that `logit_cat` matches
     `cat`.
     """
-    own = _without_prefix(names)
-    other = _without_prefix(others)
-    return own != other and sorted(own) == sorted(other)
+    first = _without_prefix(names)
+    second = _without_prefix(others)
+    return first != second and sorted(first) == sorted(second)
 
 
 def _without_prefix(names: Sequence[str]) -> list[str]:
@@ -738,11 +738,11 @@ def check_same_columns(values: Any, others: Any, name: str) -> None:
         name: Name of the second data frame, for messages.
     """
     columns = column_names(values)
-    found = column_names(others)
-    if columns is None or found is None or columns == found:
+    other_columns = column_names(others)
+    if columns is None or other_columns is None or columns == other_columns:
         return
     raise ArgumentError(
-        f"{name} have the columns {', '.join(found[:5])}, but the others have "
+        f"{name} have the columns {', '.join(other_columns[:5])}, but the others have "
         f"{', '.join(columns[:5])}",
         "Give the same columns in the same order, or matrices without names.",
     )
@@ -802,8 +802,8 @@ def check_other_rows(
 
 def shared_rows(held_out: Tensor, others: Tensor) -> int:
     """The number of rows that two tables share; see `check_other_rows`."""
-    own = _single(_row_keys(held_out))
-    return int(torch.isin(own, _single(_row_keys(others))).sum())
+    held_out_keys = _single(_row_keys(held_out))
+    return int(torch.isin(held_out_keys, _single(_row_keys(others))).sum())
 
 
 def check_no_copies(table: Tensor, labels: Tensor, name: str) -> None:
@@ -1105,7 +1105,7 @@ def _hold_integers(values: NDArray[Any]) -> bool:
 
 
 def _refuse_void_labels(
-    labels: Tensor, classes: int, given: NDArray[Any], name: str
+    labels: Tensor, classes: int, user_labels: NDArray[Any], name: str
 ) -> None:
     """Refuse labels outside [0, classes) whose likely cause is known, with a remedy.
 
@@ -1115,13 +1115,13 @@ def _refuse_void_labels(
     Args:
         labels: Shape (n,), int64.
         classes: Number of classes.
-        given: The user's labels.
+        user_labels: The user's labels.
         name: Name of the argument in messages.
     """
     outside = labels[(labels < 0) | (labels >= classes)].unique().tolist()
-    if given.dtype.kind in "iu" and given.size:
-        bounds = (int(given.min()), int(given.max()))
-        check_not_wrapped(given, bounds, classes, name)
+    if user_labels.dtype.kind in "iu" and user_labels.size:
+        bounds = (int(user_labels.min()), int(user_labels.max()))
+        check_not_wrapped(user_labels, bounds, classes, name)
     if outside == [-1] and classes == 2 and labels.unique().tolist() == [-1, 1]:
         raise ArgumentError(
             f"{name} must be in [0, 2), got -1 and 1",
@@ -1206,12 +1206,12 @@ def _refuse_flattened(values: NDArray[Any], labels: NDArray[Any], name: str) -> 
     """Refuse a table of scores that has been flattened to one dimension."""
     if values.ndim != 1 or labels.ndim != 1 or len(labels) < 2:
         return
-    each, rest = divmod(len(values), len(labels))
-    if each > 1 and not rest:
+    columns, rest = divmod(len(values), len(labels))
+    if columns > 1 and not rest:
         raise ArgumentError(
             f"{name} look flattened, got {len(values)} numbers for {len(labels)} "
             "labels",
-            f"Give them in the shape ({len(labels)}, {each}).",
+            f"Give them in the shape ({len(labels)}, {columns}).",
         )
 
 
@@ -1298,7 +1298,9 @@ def _refuse_label_zeros(
         # number of decimals, no other probability is.
         groups = [(values, least[0])]
         if len(least) > 1:
-            groups = [(values[:, each], least[each]) for each in set(columns[zeros])]
+            groups = [
+                (values[:, column], least[column]) for column in set(columns[zeros])
+            ]
         if all(part[part > 0].min() <= math.sqrt(low) for part, low in groups):
             return
     raise ArgumentError(
