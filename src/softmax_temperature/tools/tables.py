@@ -97,7 +97,7 @@ def arrays_of(
     names = names if columns else plain_names(names)
     table = table.set_axis(names, axis=1)
     labels = _label_names(table, alone="labels" in required)
-    others = [name for name in names if name not in labels]
+    candidates = [name for name in names if name not in labels]
     arrays = {}
     if "labels" in required:
         if len(labels) > 1:
@@ -116,14 +116,14 @@ def arrays_of(
         )
     if matrix not in required:
         return arrays or {"labels": _labels_alone(table, names, where)}
-    chosen = _chosen(others, columns, where)
+    chosen = _chosen(candidates, columns, where)
     if not columns:
         lacks_label = "labels" in required and not labels
-        chosen = _numbered(table, others, matrix, where, lacks_label=lacks_label)
+        chosen = _numbered(table, candidates, matrix, where, lacks_label=lacks_label)
     if chosen:
         arrays[matrix] = _numbers(table, chosen, where)
-        known = arrays.get("labels", given_labels)
-        _refuse_foreign(arrays[matrix], chosen, columns, matrix, known, where)
+        label_array = arrays.get("labels", given_labels)
+        _refuse_foreign(arrays[matrix], chosen, columns, matrix, label_array, where)
     return arrays
 
 
@@ -148,17 +148,17 @@ def check_same_order(
         where: Names of the two files in messages.
     """
     scores, labels = _stripped(scores), _stripped(labels)
-    own = []
+    rest_of_scores = []
     if columns:  # Without --columns, all columns of the table are scores.
         named = _label_names(scores, alone=False)
-        others = [name for name in scores.columns if name not in named]
-        chosen = _chosen(others, columns, where)
-        own = [name for name in others if name not in chosen]
+        candidates = [name for name in scores.columns if name not in named]
+        chosen = _chosen(candidates, columns, where)
+        rest_of_scores = [name for name in candidates if name not in chosen]
     named = _label_names(labels, alone=True)
     # Without a column named label, all columns of the table are labels.
-    given = [name for name in labels.columns if named and name not in named]
-    keys = _keys(scores, own)
-    others_keys = _keys(labels, given)
+    rest_of_labels = [name for name in labels.columns if named and name not in named]
+    keys = _keys(scores, rest_of_scores)
+    others_keys = _keys(labels, rest_of_labels)
     for name, values in keys.items():
         if name in others_keys:
             _check_key(name, values, others_keys[name], where)
@@ -172,7 +172,7 @@ def _keys(table: pd.DataFrame, names: Sequence[str]) -> dict[str, pd.Series[str]
         columns["index"] = index.to_series()
     else:
         # A csv file has the same index as a column, so give it the name of a column.
-        name = ", ".join(str(each) for each in index.names)
+        name = ", ".join(str(level) for level in index.names)
         columns[f"column {name!r}"] = index.to_series()
     return {
         name: text
@@ -285,7 +285,7 @@ def _label_column(table: pd.DataFrame, name: str, where: str) -> NDArray[Any]:
     return column.to_numpy()
 
 
-def _chosen(others: Sequence[str], columns: Sequence[str], where: str) -> list[str]:
+def _chosen(candidates: Sequence[str], columns: Sequence[str], where: str) -> list[str]:
     """Choose the columns that `--columns` names.
 
     An entry that is the name of a column selects only this column, even if the entry
@@ -294,14 +294,14 @@ def _chosen(others: Sequence[str], columns: Sequence[str], where: str) -> list[s
     """
     chosen: list[str] = []
     for pattern in columns:
-        matches = [name for name in others if fnmatchcase(name, pattern)]
-        if pattern in others:
+        matches = [name for name in candidates if fnmatchcase(name, pattern)]
+        if pattern in candidates:
             matches = [pattern]
         if not matches:
             raise InputError(
                 f"has no column {pattern!r} other than the label (--columns)",
                 where=where,
-                remedy=nearest(pattern, others),
+                remedy=nearest(pattern, candidates),
             )
         plain = dict(zip(matches, plain_names(matches), strict=True))
         chosen += sorted(matches, key=lambda name: numbered_key(plain[name]))
@@ -412,28 +412,28 @@ def numbered_key(name: str) -> tuple[tuple[str, str], int]:
 
 def _numbered(
     table: pd.DataFrame,
-    others: Sequence[str],
+    candidates: Sequence[str],
     matrix: str,
     where: str,
     *,
     lacks_label: bool = False,
 ) -> list[str]:
     """The columns that match the naming rule, in the order of their numbers."""
-    if len(others) == 1 and (
-        table.shape[1] == 1 or others[0].lower() in SINGLE_NAMES[matrix]
+    if len(candidates) == 1 and (
+        table.shape[1] == 1 or candidates[0].lower() in SINGLE_NAMES[matrix]
     ):
-        return _single(others[0], matrix, where)
+        return _single(candidates[0], matrix, where)
     groups: dict[str, list[str]] = {}
     unnumbered = []
-    for name in others:
+    for name in candidates:
         if match := NUMBERED.fullmatch(name):
             groups.setdefault(match["prefix"], []).append(name)
         else:
             unnumbered.append(name)
-    _refuse_index(table, others, where)
-    _numbers(table, others, where)  # Refuse text, whatever the columns' names.
+    _refuse_index(table, candidates, where)
+    _numbers(table, candidates, where)  # Refuse text, whatever the columns' names.
     _refuse_others(groups, unnumbered, matrix, where, lacks_label=lacks_label)
-    if not others:
+    if not candidates:
         return []
     (group,) = groups.values()
     ordered = sorted(group, key=numbered_key)
@@ -459,11 +459,11 @@ def _single(name: str, matrix: str, where: str) -> list[str]:
     return [name]
 
 
-def _refuse_index(table: pd.DataFrame, others: Sequence[str], where: str) -> None:
+def _refuse_index(table: pd.DataFrame, candidates: Sequence[str], where: str) -> None:
     """Refuse a first column that looks like the index of a data frame."""
-    if not others or others[0] != table.columns[0]:
+    if not candidates or candidates[0] != table.columns[0]:
         return
-    first = others[0]
+    first = candidates[0]
     counted = (
         len(table) > 2
         and table[first].dtype.kind in "iuf"
