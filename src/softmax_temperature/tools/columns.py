@@ -113,7 +113,7 @@ def foreign_columns(
     reasons: dict[str, str] = {}
     if labels is not None and len(names) > 1:
         # torch warns about read-only arrays.
-        arrays = (np.require(each, requirements="W") for each in (values, labels))
+        arrays = (np.require(array, requirements="W") for array in (values, labels))
         equal = label_columns(*map(torch.from_numpy, arrays))
         reasons |= {names[place]: EQUALS_LABELS for place in equal}
     for place, name in enumerate(names):
@@ -244,8 +244,8 @@ def _counts_from_zero(column: NDArray[np.float64]) -> bool:
 
     NaN, which a join of tables leaves in some rows, does not count.
     """
-    known = column[~np.isnan(column)]
-    return bool((known >= 0).all() and (known != known[:1]).any())
+    numbers = column[~np.isnan(column)]
+    return bool((numbers >= 0).all() and (numbers != numbers[:1]).any())
 
 
 def _add_summaries(
@@ -254,10 +254,10 @@ def _add_summaries(
     """Add columns that equal a summary of the other scores, such as the largest."""
     while True:
         places = [place for place, name in enumerate(names) if name not in reasons]
-        found = _summary(values[:, places]) if len(places) > 2 else None
-        if found is None:
+        summary = _summary(values[:, places]) if len(places) > 2 else None
+        if summary is None:
             return
-        reasons[names[places[found[0]]]] = found[1]
+        reasons[names[places[summary[0]]]] = summary[1]
 
 
 def _summary(values: NDArray[np.float64]) -> tuple[int, str] | None:
@@ -288,28 +288,31 @@ def _reasons(
         column: Number of the column.
         tolerance: The largest difference from the largest other score.
     """
-    own = values[:, column]
-    others = np.delete(values, column, axis=1)
-    largest = others.max(axis=1)
-    if not (np.isfinite(own).all() and np.isfinite(largest).all()):
+    candidate = values[:, column]
+    other_scores = np.delete(values, column, axis=1)
+    largest = other_scores.max(axis=1)
+    if not (np.isfinite(candidate).all() and np.isfinite(largest).all()):
         return {}
-    shares = np.exp(others - largest[:, None])
+    shares = np.exp(other_scores - largest[:, None])
     energy = -(largest + np.log(shares.sum(axis=1)))
     probs = shares / shares.sum(axis=1, keepdims=True)
-    if others.min() >= 0 and bool(
-        (np.abs(others.sum(axis=1) - 1) < SUM_TOLERANCE).all()
+    if other_scores.min() >= 0 and bool(
+        (np.abs(other_scores.sum(axis=1) - 1) < SUM_TOLERANCE).all()
     ):
-        probs = others
+        probs = other_scores
     top = probs.max(axis=1)
     logs = np.log(np.where(probs > 0, probs, 1))
     entropy = -(probs * logs).sum(axis=1)
     summaries = {
-        LARGEST_SCORE: (own - largest, tolerance),
-        LARGEST_PROB: (own - top, PROB_TOLERANCE),
-        REST: (own - (1 - top), PROB_TOLERANCE),
-        ENERGY: (np.minimum(np.abs(own - energy), np.abs(own + energy)), tolerance),
-        ENTROPY: (own - entropy, ENTROPY_TOLERANCE),
-        PERPLEXITY: (np.log(np.maximum(own, 0.5)) - entropy, ENTROPY_TOLERANCE),
+        LARGEST_SCORE: (candidate - largest, tolerance),
+        LARGEST_PROB: (candidate - top, PROB_TOLERANCE),
+        REST: (candidate - (1 - top), PROB_TOLERANCE),
+        ENERGY: (
+            np.minimum(np.abs(candidate - energy), np.abs(candidate + energy)),
+            tolerance,
+        ),
+        ENTROPY: (candidate - entropy, ENTROPY_TOLERANCE),
+        PERPLEXITY: (np.log(np.maximum(candidate, 0.5)) - entropy, ENTROPY_TOLERANCE),
     }
     return {
         reason: allowed
