@@ -368,11 +368,11 @@ def _as_array(values: Any) -> Any:
 def _check_lengths(logits: Any, labels: Any) -> None:
     """Refuse a table and labels with different numbers of rows."""
     table = tuple(getattr(logits, "shape", ()))
-    given = tuple(getattr(labels, "shape", ()))
-    if len(table) == 2 and table[0] and given and given[0] != table[0]:
+    label_shape = tuple(getattr(labels, "shape", ()))
+    if len(table) == 2 and table[0] and label_shape and label_shape[0] != table[0]:
         raise ArgumentError(
-            f"labels must have shape ({table[0]},), one per row, got {given}",
-            label_shape_remedy(given, table),
+            f"labels must have shape ({table[0]},), one per row, got {label_shape}",
+            label_shape_remedy(label_shape, table),
         )
 
 
@@ -419,18 +419,18 @@ def _check_values(logits: Any) -> None:
         return
     row, *pixel = torch.nonzero(~torch.isfinite(largest))[0].tolist()
     where = f"row {row}, pixel {tuple(pixel)}" if pixel else f"row {row}"
-    found = largest[(row, *pixel)].item()
-    if found == -math.inf:
+    value = largest[(row, *pixel)].item()
+    if value == -math.inf:
         raise ArgumentError(
             f"X must be finite, got -inf (a masked class) in every column of {where}",
             "Give at least one class a finite logit, or remove such rows.",
         )
-    column = int((table[(row, slice(None), *pixel)] == found).int().argmax())
-    if math.isnan(found):
+    column = int((table[(row, slice(None), *pixel)] == value).int().argmax())
+    if math.isnan(value):
         column = int(table[(row, slice(None), *pixel)].isnan().int().argmax())
     raise ArgumentError(
-        f"X must be finite, got {found} in {where}, column {column}",
-        "Remove rows with NaN or inf." if math.isnan(found) else OVERFLOWED,
+        f"X must be finite, got {value} in {where}, column {column}",
+        "Remove rows with NaN or inf." if math.isnan(value) else OVERFLOWED,
     )
 
 
@@ -515,12 +515,12 @@ def _check_order(
     reordered = [label for label in order if label in names]
     if reordered == names or len(reordered) < len(names):
         return
-    others = np.array([reordered.index(name) for name in names])[labels]
+    reordered_labels = np.array([reordered.index(name) for name in names])[labels]
     predicted = logits.argmax(axis=1)
     if logits.shape[1] == 1:
         predicted = (logits[:, 0] > 0).astype(np.int64)
-    won = int(((predicted == others) & (predicted != labels)).sum())
-    lost = int(((predicted != others) & (predicted == labels)).sum())
+    won = int(((predicted == reordered_labels) & (predicted != labels)).sum())
+    lost = int(((predicted != reordered_labels) & (predicted == labels)).sum())
     if won - lost > CLEAR_DIFFERENCE * math.sqrt(won + lost):
         raise ArgumentError(
             f"y is numbered in the order {', '.join(names[:5])}, but in the order "
@@ -581,8 +581,8 @@ class TemperatureScaled(nn.Module):
         """Refuse logits unless they have as many classes as those in `fit`."""
         # A binary classifier may drop the dimension of its only logit; accept that.
         squeezed = self._classes == 1 and len(shape) < 2
-        known = self._classes is None or squeezed
-        if not known and self._classes not in (*shape[1:2], *shape[-1:]):
+        is_exempt = self._classes is None or squeezed
+        if not is_exempt and self._classes not in (*shape[1:2], *shape[-1:]):
             raise ArgumentError(
                 f"the network's logits have shape {shape}, but the temperature was "
                 f"fitted on {self._classes} columns",
@@ -620,13 +620,13 @@ class TemperatureScaled(nn.Module):
         if not self._is_judged:
             self._check_temperature()
             name = "the network's logits"
-            known = check_not_of_sigmoid(logits, name)
+            is_not_sigmoid = check_not_of_sigmoid(logits, name)
             rows = with_earlier(self._rows(logits), self._first_rows)
             check_not_probs(
                 rows,
                 name=name,
                 remedy=NO_SOFTMAX,
-                sigmoids=not known,
+                sigmoids=not is_not_sigmoid,
                 of_network=True,
             )
             self._is_judged = len(rows) >= FEW_ROWS
