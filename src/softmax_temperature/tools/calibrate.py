@@ -448,12 +448,14 @@ def calibrate_files(
             where=str(logits),
             remedy="Omit --fit-on, or save this file without its validation arrays.",
         )
-    own = (held_out[kind], held_out["labels"]) if held_out else None
+    validation_rows = (held_out[kind], held_out["labels"]) if held_out else None
     paths = (logits, labels, validation, validation_labels)
     where = ", ".join(str(path) for path in paths if path)
     with user_data(where, "Correct it."), _threads_for(arrays[kind].size):
-        report = calibrate(arrays[kind], arrays["labels"], validation=own, **options)
-    given = {
+        report = calibrate(
+            arrays[kind], arrays["labels"], validation=validation_rows, **options
+        )
+    files = {
         "logits": logits,
         "labels": labels,
         "validation": validation,
@@ -461,7 +463,7 @@ def calibrate_files(
     }
     sources = {
         role: {"file": _shown_name(path), "sha256": digest_of_file(path)}
-        for role, path in given.items()
+        for role, path in files.items()
         if path
     }
     with user_data(output, "Choose another place."), warnings.catch_warnings():
@@ -551,15 +553,15 @@ def _given_rows(
     reported = _rows((logits, labels), kind, ignore_index)
     fitted = _rows(validation, kind, ignore_index, name="validation ")
     values = reported[0]
-    others = fitted[0]
-    if others.shape[1] != values.shape[1]:
+    validation_values = fitted[0]
+    if validation_values.shape[1] != values.shape[1]:
         raise ArgumentError(
-            f"validation {kind} have {others.shape[1]} classes, but {kind} have "
-            f"{values.shape[1]}",
+            f"validation {kind} have {validation_values.shape[1]} classes, but "
+            f"{kind} have {values.shape[1]}",
             "Use the same classes in both.",
         )
     check_other_rows(
-        others,
+        validation_values,
         values,
         names=(f"validation {kind}", f"{kind} to report on"),
         remedy="Give other rows, or omit the validation rows.",

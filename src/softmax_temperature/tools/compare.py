@@ -228,11 +228,11 @@ def _compare_file(
         result.texts.append(f"{name}: different rows, columns or keys")
         return
     for place, value in values.items():
-        other = other_values[place]
-        if isinstance(value, float) and isinstance(other, float):
-            _note_difference(Difference(f"{name}, {place}", value, other), result)
-        elif value != other and not _depends_on_bits(name, place):
-            result.texts.append(f"{name}, {place}: {value!r} and {other!r}")
+        other_value = other_values[place]
+        if isinstance(value, float) and isinstance(other_value, float):
+            _note_difference(Difference(f"{name}, {place}", value, other_value), result)
+        elif value != other_value and not _depends_on_bits(name, place):
+            result.texts.append(f"{name}, {place}: {value!r} and {other_value!r}")
 
 
 def _note_difference(difference: Difference, result: Comparison) -> None:

@@ -119,7 +119,7 @@ def load(name: str, *, download: bool) -> LoadedBackbone:
     return load_backbone(spec, root=root, seed=seed, pretrained=pretrained)
 
 
-def _of_library(name: str, others: Sequence[str]) -> Backbone:
+def _of_library(name: str, backbones: Sequence[str]) -> Backbone:
     """Describe the network `name` of a library, with weights that the library has."""
     architectures = {
         "timm": timm.list_models(),
@@ -134,7 +134,7 @@ def _of_library(name: str, others: Sequence[str]) -> Backbone:
         if architecture in architectures.get(candidate, ())
     ]
     if not holders:
-        names = [*others, *chain.from_iterable(architectures.values())]
+        names = [*backbones, *chain.from_iterable(architectures.values())]
         raise InputError(
             f"unknown network {name!r}", where="--backbone", remedy=nearest(rest, names)
         )

@@ -162,8 +162,8 @@ def _state(item: Item, params: Params, *, try_download: bool) -> tuple[str, str]
         digest = checked(item, root)
     except InputError as error:
         if params.data.download and isinstance(error, NotDownloadedError):
-            found, _, _ = error.what.partition(", expected ")
-            return TO_COME, f"{error.where}: {found}"
+            problem, _, _ = error.what.partition(", expected ")
+            return TO_COME, f"{error.where}: {problem}"
         return OPTIONAL if item.kind == "noise" else MISSING, f"{error}"
     return THERE, f"{item.source} sha256 {digest}" if digest else item.source
 

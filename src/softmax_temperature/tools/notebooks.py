@@ -73,17 +73,19 @@ def without_empty_sections(cells: Sequence[NotebookNode]) -> list[NotebookNode]:
     If the section tagged "main" is dropped, the section tagged "instead" replaces it,
     so that a study without the paper's main experiment shows its own results first.
     """
-    kept = []
+    kept_cells = []
     for section in _in_order(_begun(cells, _is_heading)):
         if _is_empty(section):
             continue
         for number, block in enumerate(_begun(section, _is_prose)):
             shows = [cell for cell in block if _shows(cell)]
             if shows or (len(block) == 1 and _is_prose(block[0])):
-                kept += [cell for cell in block if _is_prose(cell) or cell in shows]
+                kept_cells += [
+                    cell for cell in block if _is_prose(cell) or cell in shows
+                ]
             elif number == 0:
-                kept += [cell for cell in block if _is_prose(cell)]
-    return kept
+                kept_cells += [cell for cell in block if _is_prose(cell)]
+    return kept_cells
 
 
 def _in_order(sections: list[list[NotebookNode]]) -> list[list[NotebookNode]]:
@@ -92,9 +94,9 @@ def _in_order(sections: list[list[NotebookNode]]) -> list[list[NotebookNode]]:
     instead = [section for section in sections if "instead" in _tags(section[0])]
     if not main or not instead or not _is_empty(main[0]):
         return sections
-    others = [section for section in sections if section is not instead[0]]
-    place = next(n for n, section in enumerate(others) if section is main[0])
-    return [*others[:place], instead[0], *others[place:]]
+    rest = [section for section in sections if section is not instead[0]]
+    place = next(n for n, section in enumerate(rest) if section is main[0])
+    return [*rest[:place], instead[0], *rest[place:]]
 
 
 def _is_empty(section: Sequence[NotebookNode]) -> bool:

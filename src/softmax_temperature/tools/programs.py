@@ -127,7 +127,7 @@ def require_dependencies(program: str, cells: "Sequence[Cell]") -> None:
             continue
         listed = [Path(dependency).resolve() for dependency in stage["deps"]]
         for file in sorted(files):
-            if not any(file.resolve().is_relative_to(each) for each in listed):
+            if not any(file.resolve().is_relative_to(path) for path in listed):
                 shown = file.resolve().relative_to(Path.cwd().resolve())
                 raise InputError(
                     f"does not depend on {shown.as_posix()}, which its cells use",

@@ -430,13 +430,13 @@ def register(root: Path = Path()) -> list[str]:
         One line for every added row, with the claim and its digest. The line says so if
         docs/protocol_history.md must name them.
     """
-    known = registry.registered(root)
-    added = registry.changed(known, state(root))
-    together = pd.concat([known, added], ignore_index=True)
+    registered = registry.registered(root)
+    added = registry.changed(registered, state(root))
+    together = pd.concat([registered, added], ignore_index=True)
     write_csv(root / registry.REGISTERED, together)
     needing = registry.needing_history(together)
     lines = []
-    for place, row in added.set_index(known.index.size + added.index).iterrows():
+    for place, row in added.set_index(registered.index.size + added.index).iterrows():
         needs = ""
         if place in needing.index:
             needs = "; needs a line in docs/protocol_history.md"
