@@ -238,15 +238,15 @@ def _candidates(part: str, names: Collection[str]) -> list[str]:
     """
     if part in names:
         return [part]
-    others = [name for name in OTHER_NAMES[part] if name in names]
-    return others or [name for name in _names_of(part) if name in names]
+    aliases = [name for name in OTHER_NAMES[part] if name in names]
+    return aliases or [name for name in _names_of(part) if name in names]
 
 
 def _pop_rows(arrays: Arrays, rows: str, matrix: str, path: Path) -> Arrays:
     """Remove the arrays of other rows from `arrays`; return the matrix and labels."""
-    known = _names_of_rows(rows, matrix)
-    held = {form: arrays.pop(form) for form in known if form in arrays}
-    words = list(dict.fromkeys(known[form][0] for form in held))
+    names_of_rows = _names_of_rows(rows, matrix)
+    held = {form: arrays.pop(form) for form in names_of_rows if form in arrays}
+    words = list(dict.fromkeys(names_of_rows[form][0] for form in held))
     if len(words) > 1:
         raise InputError(
             f"holds rows of {' and of '.join(words)}, and each could be the {rows} "
@@ -254,10 +254,10 @@ def _pop_rows(arrays: Arrays, rows: str, matrix: str, path: Path) -> Arrays:
             where=str(path),
             remedy=f"Keep one of them, under the name {rows}.",
         )
-    found = {}
+    other_rows = {}
     for part in (matrix, "labels"):
-        names = _candidates(part, [known[form][1] for form in held])
-        forms = [form for form in held if known[form][1] in names]
+        names = _candidates(part, [names_of_rows[form][1] for form in held])
+        forms = [form for form in held if names_of_rows[form][1] in names]
         if len(forms) > 1:
             raise InputError(
                 f"holds {' and '.join(forms)}, and each could be the {rows} {part}",
@@ -265,8 +265,8 @@ def _pop_rows(arrays: Arrays, rows: str, matrix: str, path: Path) -> Arrays:
                 remedy=f"Save one of them as {rows}_{part}, without the others.",
             )
         if forms:
-            found[part] = held[forms[0]]
-    return found
+            other_rows[part] = held[forms[0]]
+    return other_rows
 
 
 def _remedy_of_rows(other: str, matrix: str) -> str:
@@ -407,14 +407,14 @@ def _by_name(content: Any, unnamed: str) -> Arrays:
 
 def _other_name(name: str, arrays: Arrays, path: Path) -> str | None:
     """The name under which `arrays` hold the required array `name`, or None."""
-    others = _candidates(name, arrays)
-    if len(others) > 1:
+    candidates = _candidates(name, arrays)
+    if len(candidates) > 1:
         raise InputError(
-            f"holds {' and '.join(others)}, and each could be the {name}",
+            f"holds {' and '.join(candidates)}, and each could be the {name}",
             where=str(path),
             remedy=f"Save one of them as {name}.",
         )
-    return others[0] if others else None
+    return candidates[0] if candidates else None
 
 
 def _absent(

@@ -161,12 +161,12 @@ def _block(claim: Evidence) -> str:
         cell = f"{_badges(verdict)} {number}".replace("|", _BAR)
         name_of_study = re.sub(r"^\w+", r"`\g<0>`", study)
         rows.append(f"| {name_of_study} | {cell} |")
-    said = {
+    texts = {
         "The interval must lie": fields["must lie"],
         "Printed:": fields["printed"],
         "Power:": fields["power"],
     }
-    notes = [f"{words} {text}." for words, text in said.items() if text != _EMPTY]
+    notes = [f"{words} {text}." for words, text in texts.items() if text != _EMPTY]
     parts = [
         f"### {_place(name)}{fields['claim']}",
         f"{_badges(fields['verdict'])} {fields['where']}; `{name}`",
@@ -290,14 +290,16 @@ def _sides(claim: Evidence) -> list[tuple[str, str, str]]:
         rows = [claim.primary, *rows]
     sides = []
     for row in rows:
-        said = texts_in_words(row)
+        texts = texts_in_words(row)
         study = study_label(row["profile"])
         if row["profile"] == row["primary"]:
             study += ", primary"
-        number = said["ours"]
+        number = texts["ours"]
         if row["n"] is None:
             # The name of the study stands beside the note.
-            number = said["note"].removeprefix(f"its primary study, {row['primary']}, ")
+            number = texts["note"].removeprefix(
+                f"its primary study, {row['primary']}, "
+            )
         sides.append((study, row["verdict"], number))
     return sides
 
@@ -318,8 +320,8 @@ def _paragraph(claim: Evidence) -> str:
     lines = wrapper.wrap(head)
     wrapper.initial_indent = "  "
     wrapper.subsequent_indent = " " * 6
-    for study, said, number in _sides(claim):
-        lines += wrapper.wrap(f"{said} ({study}): {number}")
+    for study, side_verdict, number in _sides(claim):
+        lines += wrapper.wrap(f"{side_verdict} ({study}): {number}")
     wrapper.subsequent_indent = " " * 12
     for column in ("must lie", "printed", "power"):
         if fields[column] != _EMPTY:
