@@ -270,7 +270,7 @@ def _pop_rows(arrays: Arrays, rows: str, matrix: str, path: Path) -> Arrays:
 
 
 def _remedy_of_rows(other: str, matrix: str) -> str:
-    """How to name the arrays of a file that holds several parts of a data set."""
+    """Advice on the names of arrays in a file with several parts of a data set."""
     main = "report" if other == "validation" else "train"
     purpose = "fit" if other == "validation" else "test"
     return (
