@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 from softmax_temperature.dataset_statistics import STATISTICS
 from softmax_temperature.heuristic import Heuristic, fit, leave_one_dataset_out
-from softmax_temperature.heuristic.linear_model import Regression, ridge
+from softmax_temperature.heuristic.linear_model import Regression, best_penalty, ridge
 from softmax_temperature.heuristic.pairs import correlations, identified, pearson
 from softmax_temperature.heuristic.regression import PENALTIES
 from softmax_temperature.heuristic.ridge import (
@@ -136,6 +136,18 @@ def test_ridge_penalty_is_the_best_for_data_sets_left_out() -> None:
     np.testing.assert_allclose(
         heuristic.regression.coefficients, search.best_estimator_.coef_, rtol=1e-8
     )
+
+
+def test_each_data_set_counts_once_in_the_choice_of_a_penalty() -> None:
+    # With penalty 1 the errors are 0.2 on the three pairs of a, and 0.3 on the pair of
+    # b: mean 0.25 over data sets, 0.225 over pairs. With penalty 3 they are 0.3 and
+    # 0.1: mean 0.2 over data sets, 0.25 over pairs.
+    errors = {3: [0.2, 0.3], 1: [0.3, 0.1]}
+
+    def errors_of(_: Any, test: Any) -> Any:
+        return np.tile(np.array(errors[len(test)])[:, None], len(test))
+
+    assert best_penalty((1.0, 3.0), np.array(["a", "a", "a", "b"]), errors_of) == 3.0
 
 
 def test_each_fold_has_the_r_and_p_of_scipy_and_the_summary_is_theirs() -> None:

@@ -196,6 +196,23 @@ def test_near_chance_the_interval_has_no_upper_end() -> None:
     assert temperature_interval(logits, labels, fit.temperature)[1] == math.inf
 
 
+def test_the_interval_has_an_upper_end_while_its_half_width_is_below_one() -> None:
+    # As above, but with n right rows of 2000: log T has sd 1 / (z sqrt(n (1 - p))),
+    # where p = n / 2000 and z = log(p / (1 - p)) is the best 1 / T. The half width of
+    # the interval is 0.920 for n = 1040, and 1.226 for n = 1030.
+    logits = torch.tensor([[1.0, 0.0]], dtype=torch.float64).repeat(2000, 1)
+    inverse = math.log(1040 / 960)
+    labels = (torch.arange(2000) >= 1040).long()
+    low, high = temperature_interval(logits, labels, 1 / inverse)
+    assert low == pytest.approx(math.exp(-0.91975) / inverse, rel=1e-4)
+    assert high == pytest.approx(math.exp(0.91975) / inverse, rel=1e-4)
+    inverse = math.log(1030 / 970)
+    labels = (torch.arange(2000) >= 1030).long()
+    low, high = temperature_interval(logits, labels, 1 / inverse)
+    assert low == pytest.approx(1 / (inverse * 2.22619), rel=1e-4)
+    assert high == math.inf
+
+
 @pytest.mark.parametrize("criterion", ["nll", "ece"])
 def test_a_masked_class_is_a_class_of_probability_zero(criterion: str) -> None:
     logits, labels = drawn(300, 4)
