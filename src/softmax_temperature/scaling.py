@@ -294,7 +294,7 @@ def check_two_classes(labels: Tensor) -> None:
     Such labels show how often the model predicts this class, not how well its
     confidence agrees with its accuracy.
     """
-    low, high = torch.aminmax(labels)
+    low, high = torch.aminmax(labels.long())
     if bool(low == high):
         raise ArgumentError(
             f"labels are all {int(low)}, and one class does not identify a temperature",

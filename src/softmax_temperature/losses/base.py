@@ -3,7 +3,6 @@
 from typing import Any, ClassVar, Self
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from softmax_temperature.metrics.checks import (
@@ -17,6 +16,7 @@ from softmax_temperature.metrics.checks import (
     check_logits,
     check_weight,
     check_weighted_classes,
+    is_transformed,
     may_be_read,
 )
 from softmax_temperature.metrics.probability_check import (
@@ -183,6 +183,12 @@ class SampleLoss(Loss):
             labels: The labels of the batch, whose shape the losses get if they are not
                 reduced.
         """
+        if counted is not None and is_transformed(logits, labels):
+            # The rows that do not count are still among the losses.
+            losses = losses.masked_fill(~counted, 0)
+            ones = losses.new_ones(()) if weights is None else weights
+            weights = torch.where(counted, ones, 0)
+            counted = None
         if weights is not None and self.reduction == "mean":
             return (losses.sum() / weights.sum()).to(logits.dtype)
         if self.reduction != "none":
@@ -209,7 +215,9 @@ class SampleLoss(Loss):
     ) -> tuple[Tensor, Tensor, Tensor | None]:
         """Return the rows and labels that count, and their mask.
 
-        The mask is None if `ignore_index` is None.
+        The mask is None if `ignore_index` is None. While torch transforms the code, no
+        shape may depend on values: rows that do not count are then returned, too, with
+        logits of 0 and the label 0.
         """
         if self.ignore_index is None:
             return logits, labels, None
@@ -218,13 +226,16 @@ class SampleLoss(Loss):
         counted = labels.long() != self.ignore_index
         if counted.shape != logits.shape[:1]:
             check_labels(labels, logits)
+        if is_transformed(logits, labels):
+            rows = torch.where(counted[:, None], logits, 0)
+            return rows, torch.where(counted, labels.long(), 0), counted
         return logits[counted], labels[counted], counted
 
     def check_rows(self, logits: Tensor, labels: Tensor) -> None:
         """Refuse a batch (n, classes) that the loss cannot use; see `check_batch`."""
         check_batch(logits, labels, probs=False)
         known = check_not_of_sigmoid(logits)
-        if self._is_judged or not may_be_read(logits):
+        if self._is_judged or not may_be_read(logits, labels):
             return
         rows = with_earlier(logits, self._first_rows)
         check_not_probs(
@@ -306,7 +317,8 @@ def one_hot_targets(logits: Tensor, labels: Tensor) -> Tensor:
     """Return labels as probabilities (n, classes); class indices become one-hot."""
     if is_soft(logits, labels):
         return labels.to(logits)
-    return F.one_hot(labels.long(), logits.shape[1]).to(logits.dtype)
+    # `vmap` of a gradient cannot handle torch's one_hot.
+    return torch.zeros_like(logits).scatter(1, labels.long()[:, None], 1)
 
 
 def check_batch(
@@ -326,7 +338,7 @@ def check_batch(
             unless the graph of the gradient shows that no sigmoid returned them.
     """
     check_logits(logits, values=False)
-    readable = may_be_read(logits)
+    readable = may_be_read(logits, labels)
     masked = _masked_classes(logits) if readable else None
     if probs:
         known = check_not_of_sigmoid(logits)

@@ -105,7 +105,7 @@ class LabelSmoothingLoss(SampleLoss):
         if self.weight is not None and not is_soft(rows, targets):
             return self._weighted(logits, labels)
         plain = self.weight is None and self.reduction == "mean"
-        if not plain or is_soft(rows, targets) or _may_be_masked(rows):
+        if not plain or is_soft(rows, targets) or _may_be_masked(rows, targets):
             return super().forward(logits, labels, epoch)
         rows, targets, _ = self.counted_rows(rows, targets)
         if len(rows):
@@ -155,6 +155,6 @@ class LabelSmoothingLoss(SampleLoss):
         return terms.sum(dim=1)
 
 
-def _may_be_masked(logits: Tensor) -> bool:
-    """Whether a logit may be -inf; True if the logits should not be read."""
-    return not may_be_read(logits) or bool(torch.isneginf(logits).any())
+def _may_be_masked(logits: Tensor, labels: Tensor) -> bool:
+    """Whether a logit may be -inf; True if the batch should not be read."""
+    return not may_be_read(logits, labels) or bool(torch.isneginf(logits).any())

@@ -20,11 +20,14 @@ from softmax_temperature.metrics.checks import (
     check_at_least_zero,
     check_flag,
     check_positive,
+    is_transformed,
 )
 
 # Largest number of samples in a batch. The matrix of all their pairs takes 1 GiB in
 # float32.
 MOST_ROWS = 16_384
+# The label of rows that torch's cross-entropy must leave out.
+NOT_COUNTED = -100
 # Width of the Laplacian kernel on confidences.
 KERNEL_WIDTH = 0.4
 
@@ -87,15 +90,27 @@ def weighted_mmce(
 
 
 def _weighted_penalty(
-    logits: Tensor, labels: Tensor, kernel_width: float, *, as_released: bool
+    logits: Tensor,
+    labels: Tensor,
+    kernel_width: float,
+    *,
+    as_released: bool,
+    counted: Tensor | None = None,
 ) -> Tensor:
-    """The `weighted_mmce` of a batch that has been checked."""
+    """The `weighted_mmce` of a batch that has been checked.
+
+    `counted` is the mask of the rows that count, or None if all of them count.
+    """
     confidences, complements, correct = _top_label(logits, labels)
     is_right = correct.to(confidences.dtype)
+    is_wrong = 1 - is_right
+    if counted is not None:
+        is_right = is_right * counted
+        is_wrong = is_wrong * counted
     right = is_right.sum()
-    wrong = (1 - is_right).sum()
+    wrong = is_wrong.sum()
     right_mean = is_right * complements / right.clamp(min=1)
-    wrong_mean = (1 - is_right) * confidences / wrong.clamp(min=1)
+    wrong_mean = is_wrong * confidences / wrong.clamp(min=1)
     kernel = _kernel(confidences, kernel_width)
     if not as_released:
         residuals = right_mean - wrong_mean
@@ -210,15 +225,27 @@ class MMCELoss(SampleLoss):
         rows, targets = split_rows(logits, labels)
         if is_soft(rows, targets):
             self.soft_losses(rows, targets, None)
-        rows, targets, _ = self.counted_rows(rows, targets)
+        rows, targets, counted = self.counted_rows(rows, targets)
         wide = widened(rows)
         if not len(rows):
             return wide.sum(dim=1).mean().to(logits.dtype)
         self.check_rows(rows, targets)
         _check_pairs(rows, targets)
+        classes = targets.long()
+        if counted is not None and is_transformed(logits, labels):
+            # The rows that do not count are still there.
+            classes = torch.where(counted, classes, NOT_COUNTED)
+        else:
+            counted = None
         penalty = _weighted_penalty(
-            wide, targets, KERNEL_WIDTH, as_released=self.as_released
+            wide,
+            classes,
+            KERNEL_WIDTH,
+            as_released=self.as_released,
+            counted=counted,
         )
         weight = self.class_weights(rows.shape[1], wide.dtype)
-        cross_entropy = F.cross_entropy(wide, targets.long(), weight)
+        cross_entropy = F.cross_entropy(
+            wide, classes, weight, ignore_index=NOT_COUNTED
+        )
         return (cross_entropy + self.penalty * penalty).to(logits.dtype)

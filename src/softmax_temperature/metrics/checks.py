@@ -343,8 +343,8 @@ def check_one_tensor(output: Any, name: str, purpose: str) -> None:
 def is_one_hot(labels: Any) -> bool:
     """Whether each row or pixel of `labels`, (n, classes, ...), has a single class.
 
-    Labels on an accelerator, and all labels while torch compiles code, are not read:
-    the answer is then True.
+    Labels on an accelerator, and all labels while torch transforms the code, are not
+    read: the answer is then True.
     """
     if isinstance(labels, Tensor) and not may_be_read(labels):
         return True
@@ -581,7 +581,7 @@ def check_batch(logits: Tensor, labels: Tensor) -> None:
 
     A logit of -inf is refused, too. Values are checked on the CPU only.
     """
-    values = may_be_read(logits)
+    values = may_be_read(logits, labels)
     check_logits(logits, values=values)
     check_labels(labels, logits, values=values)
 
@@ -627,9 +627,21 @@ def check_gamma(gamma: float | Tensor) -> None:
         )
 
 
-def may_be_read(tensor: Tensor) -> bool:
-    """Whether reading `tensor` neither stalls a GPU nor breaks a compilation."""
-    return tensor.device.type == "cpu" and not torch.compiler.is_compiling()
+def may_be_read(*tensors: Tensor) -> bool:
+    """Whether the tensors' values can be read without a wait for a GPU."""
+    on_cpu = all(tensor.device.type == "cpu" for tensor in tensors)
+    return on_cpu and not is_transformed(*tensors)
+
+
+def is_transformed(*tensors: Tensor) -> bool:
+    """Whether torch compiles the code, or `torch.vmap` runs it for many samples.
+
+    The values of the tensors can then not be read, and no shape may depend on them.
+    """
+    if torch.compiler.is_compiling():
+        return True
+    # `vmap` hides a dimension of the tensors that it maps over.
+    return any(torch.func.debug_unwrap(each).ndim != each.ndim for each in tensors)
 
 
 def as_rows(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
