@@ -1,6 +1,7 @@
 import gc
 import math
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 import torch
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from torch import Tensor
+from torch import Tensor, nn
 
 from softmax_temperature import (
     Cooling,
@@ -402,3 +403,50 @@ def test_labels_of_one_class_do_not_identify_a_temperature(criterion: str) -> No
     # class.
     report = calibrate(logits, labels, validation=drawn(200, seed=1), bootstrap=0)
     assert report.temperature == fit_temperature(*drawn(200, seed=1)).temperature
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "uint32", "uint64"])
+@pytest.mark.parametrize("criterion", ["nll", "ece"])
+def test_labels_of_every_unsigned_type_give_the_same_temperature(
+    dtype: str, criterion: str
+) -> None:
+    generator = torch.Generator().manual_seed(0)
+    logits = 3 * torch.randn(300, 5, generator=generator)
+    labels = (logits / 1.5).softmax(1).multinomial(1, generator=generator)[:, 0]
+    expected = fit_temperature(logits, labels, criterion=criterion)
+    unsigned = labels.to(getattr(torch, dtype))
+    assert fit_temperature(logits, unsigned, criterion=criterion) == expected
+    interval = temperature_interval(logits, unsigned, 1.5)
+    assert interval == temperature_interval(logits, labels, 1.5)
+
+
+@pytest.mark.parametrize("fill", [-1e4, -65504.0, -1e9, torch.finfo(torch.float32).min])
+def test_a_label_on_a_filled_mask_is_refused_by_fits_metrics_and_cooling(
+    fill: float,
+) -> None:
+    generator = torch.Generator().manual_seed(0)
+    logits = 3 * torch.randn(300, 5, generator=generator)
+    labels = (logits / 1.5).softmax(1).multinomial(1, generator=generator)[:, 0]
+    masked = torch.rand(300, 5, generator=generator) < 0.3
+    masked[torch.arange(300), labels] = False
+    masked[7, (labels[7] + 1) % 5] = True
+    infinite = logits.masked_fill(masked, -math.inf)
+    filled = logits.masked_fill(masked, fill)
+    fitted = fit_temperature(filled, labels).temperature
+    assert fitted == pytest.approx(fit_temperature(infinite, labels).temperature)
+    wrong = labels.clone()
+    wrong[7] = (labels[7] + 1) % 5
+    calls: list[Callable[[], Any]] = [
+        lambda: fit_temperature(filled, wrong),
+        lambda: temperature_interval(filled, wrong, 1.5),
+        lambda: metrics.negative_log_likelihood(filled, wrong),
+        lambda: metrics.top_accuracy(filled, wrong),
+        lambda: metrics.calibration_report(filled, wrong),
+        lambda: metrics.confident_report(filled, wrong),
+        lambda: metrics.paired_difference(filled, filled / 2, wrong),
+        lambda: metrics.expected_calibration_error_change(filled, filled / 2, wrong),
+        lambda: Cooling(nn.Linear(2, 5)).cool(filled, wrong),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match=r"not be a masked class, got . in row 7"):
+            call()

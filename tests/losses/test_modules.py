@@ -428,3 +428,65 @@ def test_an_unknown_reduction_is_refused_at_once() -> None:
     for make in FOR_VOID.values():
         with pytest.raises(ValueError, match="reduction must be one of 'mean'"):
             make(reduction="max")
+
+
+# ---- transforms of torch: vmap, gradients per sample, compilation
+
+TRANSFORMED: dict[str, Callable[..., Tensor]] = {
+    "cross-entropy": losses.CrossEntropyLoss(),
+    "focal": FocalLoss(),
+    "weighted focal": FocalLoss(weight=torch.tensor([1.0, 2.0, 3.0])),
+    "focal, none": FocalLoss(reduction="none"),
+    "focal, all count": FocalLoss(ignore_index=None),
+    "FLSD": SampleDependentFocalLoss(),
+    "Brier": BrierLoss(),
+    "label smoothing": losses.LabelSmoothingLoss(),
+    "weighted smoothing": losses.LabelSmoothingLoss(
+        weight=torch.tensor([1.0, 2.0, 3.0])
+    ),
+    "tempered": losses.TemperedCrossEntropyLoss(2.0),
+    "MMCE": MMCELoss(),
+    "weighted MMCE": MMCELoss(weight=torch.tensor([1.0, 2.0, 3.0]), as_released=True),
+}
+
+
+def several_batches(name: str) -> tuple[Tensor, Tensor]:
+    """Four batches; a fifth of the labels is ignored unless all must count."""
+    generator = torch.Generator().manual_seed(0)
+    logits = 3 * torch.randn(4, 20, 3, generator=generator, dtype=torch.float64)
+    labels = torch.randint(3, (4, 20), generator=generator)
+    if name != "focal, all count":
+        labels[:, ::5] = -100
+    return logits, labels
+
+
+@pytest.mark.parametrize("name", TRANSFORMED)
+def test_losses_and_their_gradients_are_mapped_over_batches(name: str) -> None:
+    loss = TRANSFORMED[name]
+    logits, labels = several_batches(name)
+    logits.requires_grad_()
+    each = torch.stack([loss(*batch) for batch in zip(logits, labels, strict=True)])
+    (gradient,) = torch.autograd.grad(each.sum(), logits)
+    batches = logits.detach()
+    torch.testing.assert_close(torch.vmap(loss)(batches, labels), each.detach())
+    slope = torch.func.grad(lambda rows, classes: loss(rows, classes).sum())
+    torch.testing.assert_close(torch.vmap(slope)(batches, labels), gradient)
+    torch.testing.assert_close(slope(batches[0], labels[0]), gradient[0])
+
+
+@pytest.mark.parametrize("name", TRANSFORMED)
+def test_losses_compile_into_one_graph(name: str) -> None:
+    logits, labels = several_batches(name)
+    compiled = torch.compile(TRANSFORMED[name], fullgraph=True, backend="eager")
+    expected = TRANSFORMED[name](logits[0], labels[0])
+    torch.testing.assert_close(compiled(logits[0], labels[0]), expected)
+
+
+def test_a_small_batch_inside_one_gradient_is_forgotten_by_the_next() -> None:
+    loss = FocalLoss()
+    logits, labels = several_batches("focal")
+    rows = logits[0, :6]
+    gradient = torch.func.grad(lambda values: loss(values, labels[0, :6]))
+    first = gradient(rows)
+    second = gradient(rows)
+    torch.testing.assert_close(first, second)

@@ -1,5 +1,6 @@
 """Every entry point refuses probabilities in place of logits, and accepts logits."""
 
+import math
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -52,9 +53,15 @@ FORMS = {
     "bytes": 255 * PROBS,
     "parts of a thousand": (1000 * PROBS).round(),
     "the sum of five members": 5 * PROBS.float(),
+    "one minus probabilities": 1 - PROBS,
+    "one minus probabilities in float16": (1 - PROBS).half(),
+    "odds": PROBS / (1 - PROBS),
+    "odds in float32": (PROBS / (1 - PROBS)).float(),
     "votes of 500 trees": torch.distributions.Multinomial(500, PROBS).sample(),
 }
-REFUSED = r"are (probabilities|percentages)( times \d+)?: "
+REFUSED = (
+    r"are ((one minus )?probabilities|percentages|odds p / \(1 - p\))( times \d+)?: "
+)
 ENTRIES: dict[str, Callable[[Tensor], object]] = {
     "calibrate": lambda scores: calibrate(scores, LABELS, bootstrap=0),
     "validation": lambda scores: calibrate(
@@ -631,3 +638,25 @@ def test_logits_that_start_as_the_frequencies_of_the_classes_are_cooled() -> Non
     mixed = PROBS.log()
     mixed[0] += 0.1
     cooling.cool(mixed, LABELS)
+
+
+@pytest.mark.parametrize(
+    ("form", "remedy"),
+    [
+        ("one minus probabilities", "Subtract them from 1."),
+        ("odds", r"x / \(1 \+ x\)."),
+    ],
+)
+@pytest.mark.parametrize("kind", ["logits", "probs"])
+def test_functions_of_probabilities_are_told_the_way_back(
+    form: str, remedy: str, kind: str
+) -> None:
+    with pytest.raises(ValueError, match=remedy):
+        calibrate(FORMS[form], LABELS, kind=kind, bootstrap=0)
+
+
+@pytest.mark.parametrize("base", [2, 10])
+def test_logarithms_of_any_base_only_scale_the_temperature(base: int) -> None:
+    natural = scaling.fit_temperature(PROBS.log(), LABELS).temperature
+    scaled = scaling.fit_temperature(PROBS.log() / math.log(base), LABELS).temperature
+    assert scaled * math.log(base) == pytest.approx(natural)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from softmax_temperature.runner.console import print_any_text
+from softmax_temperature.runner.console import CLOSED, print_any_text
 from softmax_temperature.tools import cli
 from tests.conftest import ROOT
 
@@ -95,3 +95,72 @@ def test_streams_that_take_all_text_are_left_alone(
     print_any_text()
     sys.stdout.write("→")
     assert stdout.getvalue() == "→"
+
+
+MAIN = "from softmax_temperature.tools.cli import main; main()"
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("arguments", ["--version", "--help", "scorecard"])
+def test_a_full_standard_output_is_one_line(
+    arguments: str, unbuffered: str, project: Path
+) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", MAIN, arguments],
+            cwd=project,
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("error: standard output: cannot be written (No space left")
+
+
+def test_files_are_written_before_standard_output_is(project: Path) -> None:
+    command = ["calibrate", "--sample", "--bootstrap", "0", "--output", "written"]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", MAIN, *command],
+            cwd=project,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 2
+    assert done.stderr.endswith("Written files are complete.\n")
+    names = {path.name for path in (project / "written").iterdir()}
+    assert names == {"report.json", "reliability.png", "reliability.svg"}
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_closed_pipe_ends_a_command_without_a_word(
+    unbuffered: str, project: Path
+) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, "-c", MAIN, "scorecard"],
+        cwd=project,
+        env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        check=False,
+    )
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (CLOSED, b"")
+
+
+def test_the_exit_code_stays_where_standard_error_is_full(project: Path) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", MAIN, "unknown"],
+            cwd=project,
+            stderr=full,
+            check=False,
+        )
+    assert done.returncode == 2

@@ -245,7 +245,5 @@ class MMCELoss(SampleLoss):
             counted=counted,
         )
         weight = self.class_weights(rows.shape[1], wide.dtype)
-        cross_entropy = F.cross_entropy(
-            wide, classes, weight, ignore_index=NOT_COUNTED
-        )
+        cross_entropy = F.cross_entropy(wide, classes, weight, ignore_index=NOT_COUNTED)
         return (cross_entropy + self.penalty * penalty).to(logits.dtype)

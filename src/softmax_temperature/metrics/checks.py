@@ -34,14 +34,20 @@ TOO_FEW_RESAMPLES = (
     f"fewer than {FEWEST_RESAMPLES} resamples do not give a 90 % interval"
 )
 MORE_RESAMPLES = "Give 1000 or more, or 0 for no intervals."
-
-
+# Number of elements that are compared at once.
+PIECE = 1 << 20
 # The largest numbers of floating-point types. A logit that equals one of them stands
 # for infinity, because `nan_to_num` replaces infinity with it. A logit that equals the
 # negative of one of them masks a class.
 WIDE_LIMITS = tuple(
     torch.finfo(dtype).max for dtype in (torch.bfloat16, torch.float32, torch.float64)
 )
+# A logit below 0 masks classes if it lies this many ranges of all larger logits below
+# them, and occurs in at least the share `FILL_SHARE` of the rows. Tables of fewer rows
+# than `FEWEST_FILLED` are not judged.
+FILL_DISTANCE = 100
+FILL_SHARE = 0.1
+FEWEST_FILLED = 20
 AT_LIMIT = (
     "It is an infinity that was replaced, as nan_to_num does. Leave such rows out; if "
     "float16 overflowed, compute the logits in float32."
@@ -306,7 +312,8 @@ def check_not_wrapped(
 def _check_unmasked(labels: Tensor, scores: Tensor, name: str) -> None:
     """Raise ArgumentError if a label is a class that is masked in its row.
 
-    The logit of such a class is -inf, or the lower end of a floating-point type.
+    The logit of such a class is -inf, the lower end of a floating-point type, or a
+    number such as -1e4 that fills masks (`_is_fill`). It would decide a fit or a mean.
     """
     label_scores = scores.detach().gather(1, labels.long()[:, None]).squeeze(1)
     lowest, row = (each.item() for each in label_scores.min(dim=0))
@@ -318,6 +325,43 @@ def _check_unmasked(labels: Tensor, scores: Tensor, name: str) -> None:
             f"{row}, where its logit is {lowest:.5g}",
             "Give that class a finite logit, or leave such rows out.",
         )
+    if _is_fill(lowest, label_scores, scores.detach()):
+        row = int(row)
+        raise ArgumentError(
+            f"{name} must not be a masked class, got {labels[row].item()} in row "
+            f"{row}, where its logit is {lowest:.5g}, as that of masked classes",
+            "Give that class its own logit, or leave such rows out.",
+        )
+
+
+def _is_fill(lowest: float, label_scores: Tensor, scores: Tensor) -> bool:
+    """Whether `lowest`, the lowest score of a label, evidently masks classes.
+
+    Args:
+        lowest: The smallest of `label_scores`.
+        label_scores: The score of each row's label, shape (n,).
+        scores: Shape (n, classes).
+    """
+    if lowest >= 0 or len(scores) < FEWEST_FILLED:
+        return False
+    # The scores of labels alone rule this out for almost all tables.
+    highest = scores.max().item()
+    others = label_scores[label_scores > lowest]
+    if len(others) and not _is_far_below(lowest, others.min().item(), highest):
+        return False
+    rows = 0
+    next_lowest = math.inf
+    for piece in scores.split(max(1, PIECE // scores.shape[1])):
+        rows += int((piece == lowest).any(dim=1).sum())
+        above = torch.where(piece > lowest, piece, math.inf)
+        next_lowest = min(next_lowest, above.min().item())
+    is_common = rows >= FILL_SHARE * len(scores)
+    return is_common and _is_far_below(lowest, next_lowest, highest)
+
+
+def _is_far_below(low: float, next_lowest: float, highest: float) -> bool:
+    """Whether `low` is `FILL_DISTANCE` ranges [next_lowest, highest] below them."""
+    return 0 < FILL_DISTANCE * (highest - next_lowest) < next_lowest - low
 
 
 def check_tensor(value: Any, name: str) -> None:

@@ -68,10 +68,22 @@ ROUNDING = 1e-4
 # The largest distance of a row's sum from one that counts as a rounding error.
 LARGEST_MISS = 0.5
 
+# Rows are odds p / (1 - p) if the p that follow from them sum to one. A row is judged
+# only if its largest p leaves at least this many tolerances for the others.
+ODDS_TOLERANCE = 1e-3
+LARGEST_ODDS_TOLERANCE = 0.05
+ODDS_REST = 10
+ODDS_NUMBERS = 1 << 20
+# The least range of the probabilities of predictions in a table. Those of an untrained
+# network hardly differ, and their sums may have any value.
+VARIATION = 0.1
+
 # A probability computed as one minus a sum can fall this far below 0 by rounding.
 LOWEST = -PROBABILITY_TOLERANCE
 
 LOGITS_INSTEAD = "Give logits from before the softmax, or the logarithms (torch.log)."
+FROM_COMPLEMENTS = "Subtract them from 1."
+FROM_ODDS = "Convert them: x / (1 + x)."
 NO_SOFTMAX = "Take the softmax off the end of the network."
 NO_SIGMOID = "Take the sigmoid off the end of the network."
 NO_LOG_SOFTMAX = (
@@ -109,6 +121,52 @@ def check_not_probs(
     if (low >= LOWEST).double().mean().item() <= SUM_SHARE:
         return
     high = rows.amax(dim=1)
+    _refuse_functions_of_probs(rows, low, high, name, remedy)
+    _refuse_sums(rows, low, high, name, remedy)
+    inside = _in_unit_interval(low, high)
+    are_sigmoids = _are_saturated if of_network else _are_spread
+    if sigmoids and are_sigmoids(rows, inside):
+        share = inside.double().mean().item()
+        raise ArgumentError(
+            f"{name} are probabilities: {100 * share:.0f} % of the rows lie in [0, 1], "
+            "as a sigmoid's do",
+            f"{remedy} {SHIFT}",
+        )
+
+
+def _refuse_functions_of_probs(
+    rows: Tensor, low: Tensor, high: Tensor, name: str, remedy: str
+) -> None:
+    """Refuse rows that are 1 - p or p / (1 - p) for probabilities p."""
+    share = share_of_complements(rows, low, high)
+    if share > SUM_SHARE:
+        raise ArgumentError(
+            f"{name} are one minus probabilities: {100 * share:.0f} % of the rows lie "
+            f"in [0, 1] and sum to {rows.shape[1] - 1}, the number of classes minus "
+            "one",
+            f"{FROM_COMPLEMENTS} {remedy}",
+        )
+    share = share_of_odds(rows, low)
+    if share > SUM_SHARE:
+        raise ArgumentError(
+            f"{name} are odds p / (1 - p): {100 * share:.0f} % of the rows give "
+            "probabilities x / (1 + x) that sum to 1",
+            f"{FROM_ODDS} {remedy}",
+        )
+
+
+def _refuse_sums(
+    rows: Tensor, low: Tensor, high: Tensor, name: str, remedy: str
+) -> None:
+    """Refuse rows of numbers of at least 0 that have one of `WHOLES`, or all one, sum.
+
+    Args:
+        rows: All rows, shape (n, classes).
+        low: The smallest number of each row, shape (n,).
+        high: The largest number of each row, shape (n,).
+        name: Name of the rows in messages.
+        remedy: What to do if the rows are probabilities.
+    """
     for whole, noun in WHOLES.items():
         inside = (low >= LOWEST) & (high <= whole * (1 + PROBABILITY_TOLERANCE))
         if inside.double().mean().item() <= SUM_SHARE:
@@ -127,15 +185,6 @@ def check_not_probs(
             f"{name} are probabilities times {total:.6g}: {100 * share:.0f} % of the "
             f"rows are at least 0 and sum to {total:.6g}, as votes do",
             f"Divide by {total:.6g}. {remedy}",
-        )
-    inside = _in_unit_interval(low, high)
-    are_sigmoids = _are_saturated if of_network else _are_spread
-    if sigmoids and are_sigmoids(rows, inside):
-        share = inside.double().mean().item()
-        raise ArgumentError(
-            f"{name} are probabilities: {100 * share:.0f} % of the rows lie in [0, 1], "
-            "as a sigmoid's do",
-            f"{remedy} {SHIFT}",
         )
 
 
@@ -335,6 +384,70 @@ def _share_with_constant_sum(
     if len(high[constant].unique()) < FEWEST_DISTINCT_MAXIMA:
         return 0.0
     return int(constant.sum()) / int(judged.sum())
+
+
+def share_of_complements(rows: Tensor, low: Tensor, high: Tensor) -> float:
+    """Return the share of the rows that are 1 - p for probabilities p of classes.
+
+    It is 0 for two classes, where 1 - p is the probability of the other class, for few
+    rows, and for few distinct rows, as in a toy example.
+
+    Args:
+        rows: All rows, shape (n, classes).
+        low: The smallest number of each row, shape (n,).
+        high: The largest number of each row, shape (n,).
+    """
+    others = rows.shape[1] - 1
+    inside = _in_unit_interval(low, high)
+    if others < 2 or len(rows) < FEW_ROWS or inside.double().mean() <= SUM_SHARE:
+        return 0.0
+    near = inside & ((_sums(rows) - others).abs() <= LARGEST_MISS)
+    if len(low[near].unique()) < FEWEST_DISTINCT_MAXIMA:
+        return 0.0
+    if _range(low[near]) >= VARIATION:
+        return _share_summing_to(1, 1 - rows, inside)
+    return _share_with_constant_sum(others, rows, low, high)
+
+
+def share_of_odds(rows: Tensor, low: Tensor) -> float:
+    """Return the share of the rows that are odds p / (1 - p) of probabilities p.
+
+    Rows do not count if nearly all the probability belongs to one class, because any
+    row with a single large number looks like that. The share is 0 for few rows, and for
+    rows that hardly differ, as those of an untrained network do.
+
+    Args:
+        rows: All rows, shape (n, classes). Only the first `ODDS_NUMBERS` numbers are
+            judged.
+        low: The smallest number of each row, shape (n,).
+    """
+    count = max(FEW_ROWS, ODDS_NUMBERS // rows.shape[1])
+    positive = rows[:count][low[:count] >= LOWEST]
+    if len(positive) < FEW_ROWS:
+        return 0.0
+    tolerance = ODDS_TOLERANCE
+    decimals = rounded_decimals(positive)
+    if decimals is not None:
+        tolerance = max(tolerance, rows.shape[1] / 2 / 10.0**decimals)
+    if tolerance > LARGEST_ODDS_TOLERANCE:
+        return 0.0
+    odds = positive.double().clamp(min=0)
+    probs = odds / (1 + odds)
+    top = probs.amax(dim=1)
+    judged = 1 - top >= ODDS_REST * tolerance
+    matches = judged & ((_sums(probs) - 1).abs() <= tolerance)
+    found = top[matches]
+    if len(found.unique()) < FEWEST_DISTINCT_MAXIMA:
+        return 0.0
+    if _range(found) < max(VARIATION, ODDS_REST * tolerance):
+        return 0.0
+    total = int(judged.sum()) + len(rows[:count]) - len(positive)
+    return len(found) / total
+
+
+def _range(values: Tensor) -> float:
+    low, high = torch.aminmax(values)
+    return float(high) - float(low)
 
 
 def _in_unit_interval(low: Tensor, high: Tensor) -> Tensor:

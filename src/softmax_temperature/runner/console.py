@@ -1,9 +1,23 @@
-"""Replacements for characters, such as arrows, that a stream's encoding lacks."""
+"""Text that programs print on standard output and standard error.
+
+A stream's encoding may lack characters such as arrows. Standard output may be full, or
+closed by a program that reads only the first lines, such as `head`.
+"""
 
 import codecs
+import errno
 import io
+import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TextIO
 
+from softmax_temperature.runner.errors import InputError
+
+# The exit code of a program whose reader has closed its output, as shells report a
+# program that SIGPIPE ended.
+CLOSED = 141
 PLAIN = "softmax-temperature-plain"  # Python's codecs know `_plain` by this name.
 PLAIN_TEXTS = {
     "→": "->",
@@ -30,6 +44,95 @@ def print_any_text() -> None:
         # accept all text.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors=PLAIN)
+
+
+class OutputClosed(Exception):
+    """Raised if the program that reads standard output has closed it."""
+
+
+class _Output:
+    """Standard output, whose errors are told apart from those of files."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        with _output_errors():
+            return self._stream.write(text)
+
+    def flush(self) -> None:
+        with _output_errors():
+            self._stream.flush()
+
+
+@contextmanager
+def _output_errors() -> Iterator[None]:
+    """Raise OutputClosed or InputError if standard output cannot be written."""
+    try:
+        yield
+    except BrokenPipeError as error:
+        raise OutputClosed from error
+    except OSError as error:
+        # Windows reports a closed pipe as an invalid argument.
+        if os.name == "nt" and error.errno == errno.EINVAL:
+            raise OutputClosed from error
+        raise InputError(
+            f"cannot be written ({error.strerror})",
+            where="standard output",
+            remedy="Free space, or send it elsewhere. Written files are complete.",
+        ) from error
+
+
+@contextmanager
+def checked_output() -> Iterator[None]:
+    """Report standard output that is full or closed, instead of a traceback.
+
+    Output is flushed at the end of the block, because Python does not raise errors when
+    it flushes at exit.
+
+    Raises:
+        InputError: If standard output cannot be written.
+        OutputClosed: If it has been closed by its reader.
+    """
+    stream = sys.stdout
+    if stream is None:  # The program was started without standard output.
+        yield
+        return
+    sys.stdout = _Output(stream)
+    try:
+        yield
+        sys.stdout.flush()
+    except (InputError, OutputClosed):
+        _discard_if_unwritable(stream)
+        raise
+    finally:
+        sys.stdout = stream
+
+
+def _discard_if_unwritable(stream: TextIO) -> None:
+    """Discard what `stream` still holds if it cannot be written.
+
+    Python would try to write it at exit, and complain.
+    """
+    try:
+        stream.flush()
+    except OSError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, stream.fileno())
+
+
+def print_error(line: str) -> None:
+    """Print a line on standard error; if that cannot be written, the line is lost."""
+    if sys.stderr is None:
+        return
+    try:
+        sys.stderr.write(f"error: {line}\n")
+        sys.stderr.flush()
+    except OSError:
+        _discard_if_unwritable(sys.stderr)
 
 
 def _plain(error: UnicodeError) -> tuple[str | bytes, int]:

@@ -25,9 +25,14 @@ from softmax_temperature.metrics.class_order import check_class_order
 from softmax_temperature.metrics.label_column import check_no_label_column
 from softmax_temperature.metrics.probability_check import (
     FEW_ROWS,
+    FROM_COMPLEMENTS,
+    FROM_ODDS,
+    SUM_SHARE,
     SUM_TOLERANCE,
     check_not_probs,
     rounded_decimals,
+    share_of_complements,
+    share_of_odds,
     sum_tolerance,
 )
 from softmax_temperature.runner.errors import InputError
@@ -74,10 +79,6 @@ NESTED_REMEDY = 'Stack the lists of its rows, as np.stack(df["logits"]) does.'
 # What to do with rows that hold inf, which half precision has in place of numbers above
 # 65504.
 OVERFLOWED = "Remove such rows; if float16 overflowed, compute the scores in float32."
-# The lowest number of a table masks classes if it occurs in at least this share of the
-# rows, and lies this many ranges of the other numbers below them.
-FILLED_SHARE = 0.1
-FILLED_DISTANCE = 100
 # Two tables count as the same samples if they share more than this fraction of the rows
 # of the smaller one.
 SHARED = 0.5
@@ -942,7 +943,8 @@ def checked_logits(
     _refuse_correctness(classes, table.shape[1], f"{name}labels")
     numbers = class_numbers(classes, table.shape, f"{name}labels")
     _refuse_void_labels(numbers, table.shape[1], classes, f"{name}labels")
-    _check_numbers(numbers, table, f"{name}labels")
+    check_labels(numbers, table, name=f"{name}labels", masked=True)
+    check_class_order(numbers, table, f"{name}labels", any_order=True)
     if kind == "probs":
         least = _least_probs(logits, single=single)
         _refuse_label_zeros(values, numbers, least, f"{name}probs")
@@ -957,44 +959,6 @@ def _refuse_correctness(labels: NDArray[Any], classes: int, name: str) -> None:
         raise ArgumentError(
             f"{name} are true or false, but there are {classes} classes",
             "Give the class of each row, not whether its prediction was right.",
-        )
-
-
-def _check_numbers(labels: Tensor, table: Tensor, name: str) -> None:
-    """Refuse class numbers (n,) that do not belong to the table, (n, classes)."""
-    check_labels(labels, table, name=name, masked=True)
-    _refuse_filled(labels, table, name)
-    check_class_order(labels, table, name, any_order=True)
-
-
-def _refuse_filled(labels: Tensor, table: Tensor, name: str) -> None:
-    """Refuse labels whose logits are a number such as -1e4 that masks classes.
-
-    The lowest logit of a table is judged to mask classes if it occurs in many rows and
-    lies far below all others. If it were that of labels, it would decide the fit.
-
-    Args:
-        labels: Shape (n,), int64.
-        table: Logits, shape (n, classes).
-        name: Name of the labels in messages.
-    """
-    of_labels = table.gather(1, labels[:, None]).squeeze(1)
-    row = int(of_labels.argmin())
-    lowest = of_labels[row].item()
-    of_rows = table.amin(dim=1)
-    filled = (of_rows == lowest).double().mean().item()
-    if len(table) < FEW_ROWS or filled < FILLED_SHARE or bool((of_rows < lowest).any()):
-        return
-    low = min(
-        piece.masked_fill(piece == lowest, math.inf).min().item()
-        for piece in table.split(max(1, CHUNK // table.shape[1]))
-    )
-    span = table.max().item() - low
-    if 0 < FILLED_DISTANCE * span < low - lowest:
-        raise ArgumentError(
-            f"{name} must not be a masked class, got {labels[row].item()} in row "
-            f"{row}, where its logit is {lowest:.5g}, as that of masked classes",
-            "Give that class its own logit, or leave such rows out.",
         )
 
 
@@ -1358,6 +1322,11 @@ def _were_float32(array: NDArray[Any]) -> bool:
 
 def _sum_remedy(table: Tensor) -> str:
     """The remedy to give if rows of non-negative numbers do not sum to one."""
+    low = table.amin(dim=1)
+    if share_of_complements(table, low, table.amax(dim=1)) > SUM_SHARE:
+        return FROM_COMPLEMENTS
+    if share_of_odds(table, low) > SUM_SHARE:
+        return FROM_ODDS
     sums = table.sum(dim=1)
     below = (sums < 1 - SUM_TOLERANCE).double().mean().item()
     # Rows of percentages or votes have equal sums. If a table lacks some classes, the

@@ -16,7 +16,13 @@ from typing import Annotated, Any, Literal
 import typer
 
 from softmax_temperature import __version__
-from softmax_temperature.runner.console import print_any_text
+from softmax_temperature.runner.console import (
+    CLOSED,
+    OutputClosed,
+    checked_output,
+    print_any_text,
+    print_error,
+)
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.runner.loading import uncollected
 from softmax_temperature.tools.options import (
@@ -545,7 +551,11 @@ def main() -> None:
     """Run the command; print a user's error on one line, and exit with 2."""
     print_any_text()
     try:
-        sys.exit(app(standalone_mode=False))
+        with checked_output():
+            code = app(standalone_mode=False)
+        sys.exit(code)
+    except OutputClosed:
+        sys.exit(CLOSED)
     except InputError as error:
         line = str(error)
     except ModuleNotFoundError as error:
@@ -562,5 +572,5 @@ def main() -> None:
         inside = error.ctx is not None and error.ctx.parent is not None
         subcommand = f" {error.ctx.info_name}" if inside else ""
         line = f"{line}{end} See: softmax-temperature{subcommand} --help"
-    print(f"error: {line}", file=sys.stderr)
+    print_error(line)
     sys.exit(2)

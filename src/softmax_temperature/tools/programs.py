@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from softmax_temperature.params import read_params, read_yaml
-from softmax_temperature.runner.console import print_any_text
+from softmax_temperature.runner.console import (
+    CLOSED,
+    OutputClosed,
+    checked_output,
+    print_any_text,
+    print_error,
+)
 from softmax_temperature.runner.errors import (
     CellsFailed,
     InputError,
@@ -94,9 +100,15 @@ def run_program(
     app = typer.Typer(add_completion=False, rich_markup_mode=None)
     app.command(help=description)(command)
     try:
-        app(args=arguments)
+        with checked_output():
+            app(args=arguments)
     except SystemExit as end:
         return int(end.code or 0)
+    except OutputClosed:
+        return CLOSED
+    except InputError as error:
+        print_error(str(error))
+        return 2
     return 0
 
 
@@ -163,7 +175,7 @@ def exit_code(work: Callable[[], None]) -> int:
         )
         return 128 + received[-1]
     except InputError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print_error(str(error))
         return 2
     except CellsFailed as error:
         print(f"error: {error}", file=sys.stderr)
