@@ -54,6 +54,9 @@ def tiny() -> Params:
         },
         "focal/evaluation/bootstrap": 20,
         "focal/linear/epochs": 5,
+        # With more word pieces the sentences are shorter, and the search takes fewer
+        # steps.
+        "focal/translation/vocabulary": 300,
         "focal/translation/temperatures": [0.75, 1.5],
         "focal/translation/network/dropout": 0.1,
         "focal/translation/recipe/": {

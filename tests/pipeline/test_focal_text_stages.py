@@ -18,10 +18,11 @@ from softmax_temperature.stages.focal import train_focal
 from softmax_temperature.stages.focal_evaluation import evaluate_focal
 from tests.pipeline.whole_runs import (
     changed,
+    collect_without_claims,
     finish,
     fitted,
     run,
-    run_paper,
+    run_stages,
     stored,
     weights,
     with_kills,
@@ -128,9 +129,12 @@ def params(tiny: Params) -> Params:
 
 @pytest.fixture(scope="module")
 def project(make_project: Callable[[str], Path], params: Params) -> Path:
-    return finish(
-        make_project("texts"), lambda: (write_data(), run_paper(params, collect))
-    )
+    def work() -> None:
+        write_data()
+        run_stages(params, collect)
+        collect_without_claims(params, collect)
+
+    return finish(make_project("texts"), work)
 
 
 def record(task: str, arm: str = "CE") -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -108,11 +108,13 @@ def test_gains_at_full_size_are_those_that_are_judged(page: str) -> None:
         assert f"{points(task['value'])} [{', '.join(ends)}]" in page
 
 
-def gains() -> Iterator[tuple[str, str, float, Estimate]]:
-    """Yield each mode and schedule with the printed gain and our gain in study HALF.
+@cache
+def gains() -> list[tuple[str, str, float, Estimate]]:
+    """Each mode and schedule with the printed gain and our gain in study HALF.
 
     All intervals have the same level.
     """
+    found = []
     runs = read(folder(HALF))
     printed = printed_table_1().set_index(["mode", "schedule"])["published"]
     for mode in MODES:
@@ -120,7 +122,8 @@ def gains() -> Iterator[tuple[str, str, float, Estimate]]:
         for schedule in SCHEDULES:
             part = parts[display.SCHEDULES[schedule]]
             gain = printed[mode, schedule] - printed["none", schedule]
-            yield mode, schedule, gain, part.estimate(LEVEL)
+            found.append((mode, schedule, gain, part.estimate(LEVEL)))
+    return found
 
 
 def test_gains_at_half_width_equal_the_studys(page: str) -> None:

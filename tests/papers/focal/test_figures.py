@@ -1,5 +1,6 @@
 """Figures show only finished runs, and leave out what is missing."""
 
+from contextlib import chdir
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -33,13 +34,17 @@ from tests.papers.focal.conftest import CIFAR, DIGITS, NLL
 from tests.papers.focal.made_runs import diverged, run, runs_of, shifted, without
 
 
-@pytest.fixture
-def written(
-    runs: Runs, project_root: Path, monkeypatch: pytest.MonkeyPatch
-) -> dict[str, pd.DataFrame]:
-    monkeypatch.chdir(project_root)
+@pytest.fixture(scope="module")
+def made(runs: Runs, project_root: Path) -> dict[str, pd.DataFrame]:
     names = ("table_1", "table_2", "table_f3", "table_shift")
-    return {table.name: table.make(runs) for table in TABLES if table.name in names}
+    with chdir(project_root):
+        return {table.name: table.make(runs) for table in TABLES if table.name in names}
+
+
+@pytest.fixture
+def written(made: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
+    """The tables that the figures read, as copies of each test's own."""
+    return {name: table.copy() for name, table in made.items()}
 
 
 def lines(axes: Axes) -> dict[str, list[float]]:
