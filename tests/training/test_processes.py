@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from contextlib import chdir
@@ -14,6 +15,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from softmax_temperature.runner import distributed
+from tests.profiles import profile
 
 pytestmark = pytest.mark.usefixtures("own_programs")
 ROOT = Path(__file__).parents[2]
@@ -87,27 +89,14 @@ for name, changes in TRAININGS.items():
         refused[name] = str(error)
 (output / "refused.json").write_text(json.dumps(refused))
 """
-STAGE = f"""
+STAGE = """
 from softmax_temperature.runner.cells import run_cells
 from softmax_temperature.params import validate
-from softmax_temperature.tools.profiles import render_profile
 from softmax_temperature.tools.programs import exit_code
 from softmax_temperature.stages.cooling import train_cooling
 from softmax_temperature.stages.fetch import fetch
 
-_, smoke = render_profile("smoke", Path({str(ROOT / "profiles")!r}))
-content = smoke.model_dump()
-content["compute"] |= {{
-    "engine": "serial",
-    "device": "cpu",
-    "checkpoint_seconds": 0.0,
-}}
-content["networks"]["vgg-tiny"]["arguments"]["batch_norm"] = False
-paper = content["cooling"]
-paper["recipe"] |= {{"epochs": 2, "lr": 0.01}}
-few = {{"schedules": ["none"], "arms": ["none", "last_layer"], "seeds": 1}}
-paper["experiments"] = {{"digits-vgg": paper["experiments"]["digits-vgg"] | few}}
-params = validate(content, where="test")
+params = validate(json.loads(Path("../params.json").read_text()), where="test")
 
 def work():
     digits = [cell for cell in fetch.cells(params) if cell.name == "digits"]
@@ -130,6 +119,22 @@ def fail(job, number):
 toy.count = fail
 sys.exit(exit_code(lambda: toy.run(1, 2)))
 """
+
+
+def small_params() -> dict[str, Any]:
+    """Profile smoke with two short trainings of a network without batch norm."""
+    content = profile("smoke").model_dump(mode="json")
+    content["compute"] |= {
+        "engine": "serial",
+        "device": "cpu",
+        "checkpoint_seconds": 0.0,
+    }
+    content["networks"]["vgg-tiny"]["arguments"]["batch_norm"] = False
+    paper = content["cooling"]
+    paper["recipe"] |= {"epochs": 2, "lr": 0.01}
+    few = {"schedules": ["none"], "arms": ["none", "last_layer"], "seeds": 1}
+    paper["experiments"] = {"digits-vgg": paper["experiments"]["digits-vgg"] | few}
+    return content
 
 
 def run(program: str, folder: Path, *, count: int) -> tuple[int, str]:
@@ -173,10 +178,14 @@ def ended(tmp_path_factory: pytest.TempPathFactory) -> Ended:
     """
     folder = tmp_path_factory.mktemp("trained")
     work = TRAININGS + STAGE
+    (folder / "params.json").write_text(json.dumps(small_params()))
     (folder / "1").mkdir()
     # This process has torch already, and one more start takes seconds.
     with chdir(folder / "1"):
         exec(compile(work, "program.py", "exec"), {"__name__": "__main__"})  # noqa: S102
+    # Preparing the digits anew would import scikit-learn in both processes.
+    prepared = "data/prepared"
+    shutil.copytree(folder / "1" / prepared, folder / "2" / prepared)
     return Ended(folder, *run(work + FAILS, folder / "2", count=2))
 
 
