@@ -441,7 +441,7 @@ def test_long_training_pairs_are_left_out_and_counted(
     tiny: Params, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    run(changed(tiny, {"focal/translation/longest": 36}), train_translation, ["CE/0"])
+    run(changed(tiny, {"focal/translation/longest": 20}), train_translation, ["CE/0"])
     record = stored(train_translation, "CE/0", "record")
     assert 0 < record["too_long"] < 40
     assert (record["pairs"]["train"], record["pairs"]["test"]) == (

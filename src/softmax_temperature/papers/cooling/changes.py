@@ -31,17 +31,18 @@ def changes(table: pd.DataFrame, main: pd.DataFrame) -> list[str]:
         table: One row per run, with its factors.
         main: The rows of `table` for the runs of the main recipe.
     """
-    labels = []
+    changing = table[table["role"].isin(ROLES)]
+    labels = {
+        number: change(run, _main_of(run, main)) for number, run in changing.iterrows()
+    }
     by_experiment: dict[str, str] = {}
-    for _, run in table.iterrows():
-        label = ""
-        if run["role"] in ROLES:
-            label = change(run, _main_of(run, main))
+    for label, name in zip(labels.values(), changing["experiment"], strict=True):
         if label:
-            by_experiment.setdefault(run["experiment"], label)
-        labels.append(label)
-    pairs = zip(labels, table["experiment"], strict=True)
-    return [label or by_experiment.get(name, "") for label, name in pairs]
+            by_experiment.setdefault(name, label)
+    return [
+        labels.get(number) or by_experiment.get(name, "")
+        for number, name in table["experiment"].items()
+    ]
 
 
 def _main_of(run: pd.Series[Any], main: pd.DataFrame) -> pd.DataFrame:

@@ -275,14 +275,15 @@ def _outcomes(runs: Runs) -> pd.DataFrame:
     accuracies = learned.groupby("run")["value"].agg(list)
     tested = runs.measured("nll", split="test").sort_values("epoch")
     last_nll = tested.groupby("run")["value"].last()
+    facts = runs.table[["classes", OVERFLOWED]]
     outcomes = [
         outcome(
             accuracies.get(run, []),
-            facts["classes"],
+            classes,
             nll=float(last_nll.get(run, math.nan)),
-            is_finite=not facts[OVERFLOWED],
+            is_finite=not overflowed,
         )
-        for run, facts in runs.table.iterrows()
+        for run, classes, overflowed in facts.itertuples(name=None)
     ]
     return pd.DataFrame(outcomes, index=runs.table.index)
 
