@@ -230,15 +230,22 @@ def begin_repro(folder: Path) -> "subprocess.Popen[str]":
     return process
 
 
-@pytest.fixture
-def waiting(tmp_path: Path) -> Path:
-    """A project with a single stage, which waits until a file `go` exists."""
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A new project with a single stage, which waits until a file `go` exists."""
+    folder = tmp_path_factory.mktemp("waiting")
     command = "touch started; until test -e go; do sleep 0.1; done; echo 1 > made"
     YAML().dump(
-        {"stages": {"wait": {"cmd": command, "outs": ["made"]}}}, tmp_path / "dvc.yaml"
+        {"stages": {"wait": {"cmd": command, "outs": ["made"]}}}, folder / "dvc.yaml"
     )
-    dvc(tmp_path, "init", "--no-scm", "--quiet")
-    return tmp_path
+    dvc(folder, "init", "--no-scm", "--quiet")
+    return folder
+
+
+@pytest.fixture
+def waiting(project: Path, tmp_path: Path) -> Path:
+    """A copy of the new project."""
+    return Path(shutil.copytree(project, tmp_path / "waiting"))
 
 
 def test_a_second_repro_ends_at_once_and_names_the_first(waiting: Path) -> None:

@@ -1,8 +1,9 @@
 """All stages of the Cooling paper, from raw data to results, with tiny parameters."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 import torch
 
 from softmax_temperature.cooling import Cooling
+from softmax_temperature.data import segmentation
 from softmax_temperature.data.glyphs import VOID
 from softmax_temperature.data.segmentation import read_segmentation
 from softmax_temperature.data.splits import Part
@@ -52,6 +54,15 @@ from tests.pipeline.whole_runs import (
 
 PAPER, RESULTS = collect, Path("results/tiny/cooling")
 pytestmark = pytest.mark.usefixtures("in_project")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _scenes_drawn_once() -> Iterator[None]:
+    """Draw the scenes once, because each training run would draw hundreds anew."""
+    with pytest.MonkeyPatch.context() as patch:
+        drawn_once = cache(segmentation.read_glyph_scenes)
+        patch.setattr(segmentation, "read_glyph_scenes", drawn_once)
+        yield
 
 
 class TestResults(WholePaper):
