@@ -254,10 +254,19 @@ def test_the_readme_shows_what_calibrate_prints(
     assert len(shown.split()) > 15
 
 
+FASTER = {
+    # The cells run in this process too; every engine gives the same bytes.
+    "engine: processes": "engine: serial",
+    # The tutorial compares the first two of its three losses.
+    "{CE: 0.0, FL-1: 1.0, FL-3: 3.0}": "{CE: 0.0, FL-1: 1.0}",
+}
+"""What the tutorial's test replaces in `params.yaml`."""
+
+
 def run_command(line: str) -> None:
     """Run a command of the tutorial in this process, which has imported torch already.
 
-    Its cells run in this process too; every engine gives the same bytes.
+    After the command `profile`, make the replacements in `FASTER`.
     """
     program, *arguments = shlex.split(line)
     if program == "python":
@@ -271,9 +280,10 @@ def run_command(line: str) -> None:
     assert not ended.value.code, line
     if arguments[0] == "profile":
         params = Path("params.yaml").read_text()
-        assert params.count("engine: processes") == 1
-        serial = params.replace("engine: processes", "engine: serial")
-        Path("params.yaml").write_text(serial)
+        for old, new in FASTER.items():
+            assert params.count(old) == 1
+            params = params.replace(old, new)
+        Path("params.yaml").write_text(params)
 
 
 def test_a_number_is_computed_and_trained_again_as_the_tutorial_says(
