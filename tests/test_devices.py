@@ -30,7 +30,7 @@ from softmax_temperature.params.classifier_temperature import GridTraining
 from softmax_temperature.params.focal import BeamSearch
 from softmax_temperature.params.shared import PretrainRecipe
 from softmax_temperature.runner.cells import Job
-from softmax_temperature.runner.machine import prepare_torch
+from softmax_temperature.runner.machine import denormals_as_zero, prepare_torch
 from softmax_temperature.stages.classifier_temperature import train_with_curves
 from softmax_temperature.training import Diverged, Trainer
 from softmax_temperature.training.pixels import pixel_predictions
@@ -239,6 +239,13 @@ def test_the_same_bits_each_time_are_required_only_on_a_cpu(
     assert torch.get_deterministic_debug_mode() == expected
     assert not torch.utils.deterministic.fill_uninitialized_memory
     prepare_torch(1, "cpu")
+
+
+def test_denormal_numbers_are_0_only_inside_the_block() -> None:
+    smallest = torch.tensor(torch.finfo(torch.float32).smallest_normal)
+    with denormals_as_zero():
+        assert smallest / 2 == 0
+    assert smallest / 2 > 0
 
 
 # ---- CUDA graphs

@@ -20,7 +20,7 @@ from softmax_temperature.params import Params
 from softmax_temperature.params.classifier_temperature import GridTraining, Share
 from softmax_temperature.runner.artifacts import write_json
 from softmax_temperature.runner.cells import Cell, Job
-from softmax_temperature.runner.machine import resolve_precision
+from softmax_temperature.runner.machine import denormals_as_zero, resolve_precision
 from softmax_temperature.stages import (
     EMBEDDINGS,
     part_of,
@@ -129,6 +129,7 @@ def batch_of(size: int | Share, rows: int) -> int:
     return size
 
 
+@denormals_as_zero()
 def train_with_curves(
     job: Job,
     grid: GridTraining,
