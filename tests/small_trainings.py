@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from softmax_temperature.data.seeds import drawn_from
 from softmax_temperature.data.splits import SplitName
 from softmax_temperature.data.trees import encode_trees, parse_tree
 from softmax_temperature.losses import make_loss
-from softmax_temperature.networks.layers import drawn_from
 from softmax_temperature.networks.registry import network_class
 from softmax_temperature.networks.unet import UNet
 from softmax_temperature.params.focal import Transformer

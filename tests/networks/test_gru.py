@@ -4,8 +4,9 @@ import pytest
 import torch
 from torch.nn.utils.rnn import pack_padded_sequence
 
+from softmax_temperature.data.seeds import drawn_from
 from softmax_temperature.networks.gru import GRU
-from softmax_temperature.networks.layers import drawn_from, last_layer_inputs
+from softmax_temperature.networks.layers import last_layer_inputs
 from tests.networks.token_rows import (
     CLASSES,
     LENGTHS,

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from softmax_temperature.data.seeds import drawn_from
 from softmax_temperature.data.tokens import PADDING
-from softmax_temperature.networks.layers import drawn_from
 from softmax_temperature.networks.text_cnn import TextCNN
 from tests.networks.token_rows import (
     CLASSES,

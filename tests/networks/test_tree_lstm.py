@@ -4,9 +4,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from softmax_temperature.data.seeds import drawn_from
 from softmax_temperature.data.tokens import PADDING
 from softmax_temperature.data.trees import LABEL, encode_trees, parse_tree
-from softmax_temperature.networks.layers import drawn_from
 from softmax_temperature.networks.tree_lstm import TreeLSTM
 from tests.networks.node_by_node import plain_states
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from torch import Tensor, nn
 
+from softmax_temperature.data.seeds import drawn_from
 from softmax_temperature.losses import CrossEntropyLoss
 from softmax_temperature.networks.cifar_resnet import CifarResNet
-from softmax_temperature.networks.layers import drawn_from
 from softmax_temperature.params.recipe import Recipe
 from softmax_temperature.runner.cells import Job
 from softmax_temperature.training import ImageSet, Trainer

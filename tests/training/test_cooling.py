@@ -9,8 +9,8 @@ import pytest
 import torch
 from torch import nn
 
+from softmax_temperature.data.seeds import drawn_from
 from softmax_temperature.data.splits import SplitName
-from softmax_temperature.networks.layers import drawn_from
 from softmax_temperature.networks.small import MLP
 from softmax_temperature.networks.vgg import SmallVGG
 from softmax_temperature.runner.cells import Job

@@ -10,7 +10,7 @@ from sklearn.metrics import accuracy_score, jaccard_score
 from torch import nn
 
 from softmax_temperature.cooling import Cooling
-from softmax_temperature.networks.layers import drawn_from
+from softmax_temperature.data.seeds import drawn_from
 from softmax_temperature.networks.unet import UNet
 from softmax_temperature.training import Diverged, ImageSet, Trainer
 from softmax_temperature.training.cooling import PixelCoolingCallback

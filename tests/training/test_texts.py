@@ -9,6 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from softmax_temperature.data.seeds import drawn_from
 from softmax_temperature.data.trees import (
     LABEL,
     NEUTRAL,
@@ -16,7 +17,6 @@ from softmax_temperature.data.trees import (
     encode_trees,
     parse_tree,
 )
-from softmax_temperature.networks.layers import drawn_from
 from softmax_temperature.networks.registry import count_parameters
 from softmax_temperature.networks.text_cnn import TextCNN
 from softmax_temperature.training import Trainer

@@ -4,8 +4,11 @@ Purposes have independent generators, so a new purpose does not change the other
 """
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
+import torch
 
 
 def seed_of(seed: int, *names: str) -> int:
@@ -19,3 +22,11 @@ def generator_for(seed: int, *purpose: str) -> np.random.Generator:
     """Make a random generator for `purpose`, derived from `seed`."""
     text = "/".join(purpose)
     return np.random.default_rng([seed, *text.encode()])
+
+
+@contextmanager
+def drawn_from(seed: int) -> Iterator[None]:
+    """Seed torch's generator in the block, and restore the caller's state after it."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        yield

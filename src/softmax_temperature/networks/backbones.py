@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import torch
 from torch import nn
 
+from softmax_temperature.data.seeds import drawn_from
 from softmax_temperature.networks.backbone_networks import (
     backbone_error,
     build_embedding_network,
 )
-from softmax_temperature.networks.layers import drawn_from
 from softmax_temperature.networks.preprocess import (
     Preprocess,
     described_preprocess,

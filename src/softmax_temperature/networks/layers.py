@@ -3,8 +3,7 @@
 The module also has functions that move tensors to a GPU.
 """
 
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection
 from functools import lru_cache
 from typing import Any
 
@@ -92,14 +91,6 @@ def rectifier(activation: str) -> tuple[Callable[[], nn.Module], int]:
     if activation == "crelu":
         return CReLU, 2
     return nn.ReLU, 1
-
-
-@contextmanager
-def drawn_from(seed: int) -> Iterator[None]:
-    """Seed torch's generator in the block, and restore the caller's state after it."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        yield
 
 
 @torch.no_grad()

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from softmax_temperature.networks.layers import drawn_from
+from softmax_temperature.data.seeds import drawn_from
 from softmax_temperature.params.implementations import NETWORKS
 from softmax_temperature.params.network import Network
 from softmax_temperature.runner.errors import InputError

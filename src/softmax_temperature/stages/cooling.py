@@ -11,11 +11,10 @@ from typing import Any
 import torch
 from safetensors.torch import save_file
 
-from softmax_temperature.data.seeds import seed_of
+from softmax_temperature.data.seeds import drawn_from, seed_of
 from softmax_temperature.data.segmentation import segmentation_digest
 from softmax_temperature.data.splits import HELD_OUT
 from softmax_temperature.losses.registry import make_loss
-from softmax_temperature.networks.layers import drawn_from
 from softmax_temperature.networks.registry import build_network, check_networks
 from softmax_temperature.networks.unet import UNet
 from softmax_temperature.params import Params

@@ -6,11 +6,10 @@ import torch
 from safetensors.torch import save_model
 
 from softmax_temperature.data.glyphs import draw_pretraining_glyphs
-from softmax_temperature.data.seeds import generator_for
+from softmax_temperature.data.seeds import drawn_from, generator_for
 from softmax_temperature.data.splits import stratified_holdout
 from softmax_temperature.losses.cross_entropy import CrossEntropyLoss
 from softmax_temperature.networks.backbone_networks import build_classifier
-from softmax_temperature.networks.layers import drawn_from
 from softmax_temperature.networks.preprocess import described_preprocess
 from softmax_temperature.networks.registry import WEIGHTS
 from softmax_temperature.params import Params

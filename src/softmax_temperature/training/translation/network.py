@@ -7,7 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from softmax_temperature.networks.layers import drawn_from, upload
+from softmax_temperature.data.seeds import drawn_from
+from softmax_temperature.networks.layers import upload
 from softmax_temperature.params.focal import BeamSearch, Transformer
 from softmax_temperature.training.translation.sentences import (
     END,
