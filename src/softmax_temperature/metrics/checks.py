@@ -48,6 +48,11 @@ WIDE_LIMITS = tuple(
 FILL_DISTANCE = 100
 FILL_SHARE = 0.1
 FEWEST_FILLED = 20
+# A negative logit that is the lowest in nearly every row masks classes even if it lies
+# only a few ranges below all others, as in a file of each row's largest logits: logits
+# clipped at this number would not leave such a gap.
+TOP_DISTANCE = 2
+TOP_SHARE = 0.9
 AT_LIMIT = (
     "It is an infinity that was replaced, as nan_to_num does. Leave such rows out; if "
     "float16 overflowed, compute the logits in float32."
@@ -347,7 +352,9 @@ def _is_fill(lowest: float, label_scores: Tensor, scores: Tensor) -> bool:
     # The scores of labels alone rule this out for almost all tables.
     highest = scores.max().item()
     others = label_scores[label_scores > lowest]
-    if len(others) and not _is_far_below(lowest, others.min().item(), highest):
+    if len(others) and not _is_below(
+        lowest, others.min().item(), highest, TOP_DISTANCE
+    ):
         return False
     rows = 0
     next_lowest = math.inf
@@ -355,13 +362,16 @@ def _is_fill(lowest: float, label_scores: Tensor, scores: Tensor) -> bool:
         rows += int((piece == lowest).any(dim=1).sum())
         above = torch.where(piece > lowest, piece, math.inf)
         next_lowest = min(next_lowest, above.min().item())
-    is_common = rows >= FILL_SHARE * len(scores)
-    return is_common and _is_far_below(lowest, next_lowest, highest)
+    return any(
+        rows >= share * len(scores)
+        and _is_below(lowest, next_lowest, highest, distance)
+        for share, distance in ((FILL_SHARE, FILL_DISTANCE), (TOP_SHARE, TOP_DISTANCE))
+    )
 
 
-def _is_far_below(low: float, next_lowest: float, highest: float) -> bool:
-    """Whether `low` is `FILL_DISTANCE` ranges [next_lowest, highest] below them."""
-    return 0 < FILL_DISTANCE * (highest - next_lowest) < next_lowest - low
+def _is_below(low: float, next_lowest: float, highest: float, distance: float) -> bool:
+    """Whether `low` is `distance` ranges [next_lowest, highest] below them."""
+    return 0 < distance * (highest - next_lowest) < next_lowest - low
 
 
 def check_tensor(value: Any, name: str) -> None:

@@ -5,6 +5,7 @@ that look like probabilities, so that a few odd rows do not hide the rest. It re
 table only for a pattern that logits do not show by chance.
 """
 
+import math
 from typing import Any
 
 import torch
@@ -78,6 +79,23 @@ ODDS_NUMBERS = 1 << 20
 # network hardly differ, and their sums may have any value.
 VARIATION = 0.1
 
+# Tables of numbers in [0, 1] hold a softmax over the rows instead of the classes if all
+# columns have the same whole sum, which is the number of batches. Rounding changes a sum
+# of 1 by less than `COLUMN_TOLERANCE`, and larger sums by the square root of their size
+# times as much, up to `LARGEST_COLUMN_TOLERANCE`.
+COLUMN_TOLERANCE = 1e-3
+LARGEST_COLUMN_TOLERANCE = 0.05
+# Scores have a constant sum, which logits have by chance only if it is 0, if the sums
+# of this share of the rows differ by no more than the rounding of float32, which
+# `ROUNDING_ERRORS` standard deviations bound.
+CONSTANT_SHARE = 0.95
+ROUNDING_ERRORS = 4
+# A sum counts as 0 unless it exceeds the rounding error this many times.
+NONZERO_SUM = 100
+# The largest rounding error of a sum of whole numbers, relative to a row's range. Whole
+# numbers that span less may be quantised logits.
+WHOLE_TOLERANCE = 0.01
+
 # A probability computed as one minus a sum can fall this far below 0 by rounding.
 LOWEST = -PROBABILITY_TOLERANCE
 
@@ -89,6 +107,11 @@ NO_SIGMOID = "Take the sigmoid off the end of the network."
 NO_LOG_SOFTMAX = (
     "Return the logits from before the log_softmax, and train with cross_entropy "
     "instead of nll_loss."
+)
+OVER_CLASSES = "Take the softmax over the classes, dim=1, or give the logits."
+CENTRE = (
+    "For class 1 of two, give raw or [-raw, raw] / 2 instead of [1 - raw, raw]. If they "
+    "are logits, subtract each row's mean, which changes nothing else."
 )
 SHIFT = "If they are logits, subtract 1 from all of them, which changes nothing else."
 
@@ -117,10 +140,18 @@ def check_not_probs(
         return
     rows = logits.detach()
     low = rows.amin(dim=1)
+    _refuse_constant_sum(rows, low, name, of_network=of_network)
     # Rows of probabilities have no negative number.
     if (low >= LOWEST).double().mean().item() <= SUM_SHARE:
         return
     high = rows.amax(dim=1)
+    whole = sum_of_columns(rows, low, high)
+    if whole:
+        raise ArgumentError(
+            f"{name} are probabilities over the rows: all lie in [0, 1], and every "
+            f"column sums to {whole}",
+            OVER_CLASSES,
+        )
     _refuse_functions_of_probs(rows, low, high, name, remedy)
     _refuse_sums(rows, low, high, name, remedy)
     inside = _in_unit_interval(low, high)
@@ -132,6 +163,74 @@ def check_not_probs(
             "as a sigmoid's do",
             f"{remedy} {SHIFT}",
         )
+
+
+def sum_of_columns(rows: Tensor, low: Tensor, high: Tensor) -> int:
+    """The whole sum that all columns have, as those of a softmax over the rows.
+
+    It is the number of batches, and 0 if the table does not look like such a softmax.
+    The sum of a single column must be 1.
+
+    Args:
+        rows: All rows, shape (n, classes).
+        low: The smallest number of each row, shape (n,).
+        high: The largest number of each row, shape (n,).
+    """
+    if len(rows) < FEW_ROWS or not bool(_in_unit_interval(low, high).all()):
+        return 0
+    sums = rows.sum(dim=0, dtype=torch.float64)
+    whole = round(sums[0].item())
+    if whole < 1 or (rows.shape[1] == 1 and whole > 1):
+        return 0
+    tolerance = min(COLUMN_TOLERANCE * math.sqrt(whole), LARGEST_COLUMN_TOLERANCE)
+    if bool(((sums - whole).abs() > tolerance).any()):
+        return 0
+    # A few different rows, such as one-hot ones, may have such sums by chance.
+    return whole if len(high.unique()) >= FEWEST_DISTINCT_MAXIMA else 0
+
+
+def _refuse_constant_sum(
+    rows: Tensor, low: Tensor, name: str, *, of_network: bool
+) -> None:
+    """Refuse rows with negative numbers that all have the same sum, unless it is 0.
+
+    Such are [1 - raw, raw] for the logit `raw` of class 1 of two, the predictions of a
+    regression on one-hot classes, and probabilities that were negated or moved to
+    [-1, 1]. Centred logits sum to 0. Whole numbers are not judged, because they may be
+    centred logits, quantised with an offset.
+
+    Args:
+        rows: All rows, shape (n, classes).
+        low: The smallest number of each row, shape (n,).
+        name: Name of the rows in messages.
+        of_network: Whether a network has just returned the rows. Only a sum of 1 is
+            then refused, because the logits of a last layer that starts at 0 always
+            have the sum of its biases.
+    """
+    if len(rows) < FEW_ROWS or rows.shape[1] == 1 or not bool((low < LOWEST).any()):
+        return
+    sums = _sums(rows)
+    if not bool(sums.isfinite().all()):
+        return
+    total = sums.median().item()
+    if of_network and abs(total - 1) > PROBABILITY_TOLERANCE:
+        return
+    high = rows.amax(dim=1)
+    largest = torch.maximum(high.abs(), low.abs()).double()
+    unit = torch.finfo(torch.float32).eps / math.sqrt(12)
+    errors = ROUNDING_ERRORS * math.sqrt(rows.shape[1]) * unit * largest
+    constant = (sums - total).abs() <= errors
+    share = constant.double().mean().item()
+    if share < CONSTANT_SHARE or abs(total) <= NONZERO_SUM * errors.median().item():
+        return
+    few = len(high.unique()) < FEWEST_DISTINCT_MAXIMA
+    if few or _are_whole(rows):
+        return
+    raise ArgumentError(
+        f"{name} are not logits of the classes: {100 * share:.0f} % of the rows sum to "
+        f"{total:.6g}",
+        CENTRE,
+    )
 
 
 def _refuse_functions_of_probs(
@@ -181,10 +280,13 @@ def _refuse_sums(
     total = _sums(rows).median().item()
     share = _share_with_constant_sum(total, rows, low, high)
     if share > SUM_SHARE:
+        sums = _sums(rows)
+        exact = bool(((sums - total).abs() <= SUM_TOLERANCE_OF_FEW * total).all())
+        divide = f"Divide by {total:.6g}." if exact else "Divide each row by its sum."
         raise ArgumentError(
             f"{name} are probabilities times {total:.6g}: {100 * share:.0f} % of the "
             f"rows are at least 0 and sum to {total:.6g}, as votes do",
-            f"Divide by {total:.6g}. {remedy}",
+            f"{divide} {remedy}",
         )
 
 
@@ -380,10 +482,19 @@ def _share_with_constant_sum(
         return 0.0
     misses = (sums - total).abs()
     tolerance = SUM_TOLERANCE_OF_FEW * (high - low)
+    if _are_whole(rows):
+        # Rounding changes the sum by at most half a unit per class.
+        largest = (WHOLE_TOLERANCE * (high - low)).clamp(max=rows.shape[1] / 2)
+        tolerance = torch.maximum(tolerance, largest)
     constant = judged & (low >= 0) & (misses <= tolerance)
     if len(high[constant].unique()) < FEWEST_DISTINCT_MAXIMA:
         return 0.0
     return int(constant.sum()) / int(judged.sum())
+
+
+def _are_whole(rows: Tensor) -> bool:
+    """Whether all numbers are whole; the first row rules it out for most tables."""
+    return all(bool((part == part.round()).all()) for part in (rows[:1], rows))
 
 
 def share_of_complements(rows: Tensor, low: Tensor, high: Tensor) -> float:
