@@ -67,8 +67,11 @@ class Cooling:
 
     The division is a forward hook of `model` itself. Modules that are made from its
     parts, such as a slice `model[:3]` or `torch.fx.symbolic_trace(model)`, do not have
-    the hook: their logits are not divided, and must not be passed to `cool`. A
-    `copy.deepcopy` has it.
+    the hook: their logits are not divided, and must not be passed to `cool`. Nor must
+    those of `model.forward(images)`, which skips hooks, or of the module inside a
+    `DataParallel` that was passed as `model`: every call of `cool` would multiply the
+    temperature again. `cool` notices this only if it gets the same logits twice. A
+    `copy.deepcopy` has the hook.
 
     In the first epochs T can be far below 1: logits and gradients are then multiplied,
     and training may collapse. Use a smaller learning rate, start after a few epochs, or
@@ -167,6 +170,8 @@ class Cooling:
         self.last_fit: TemperatureFit | None = None
         # Whether an output outside [0, 1] has shown that no sigmoid is at the end.
         self._is_judged = False
+        # The temperature that the last call has set, and the sums of its logits.
+        self._undivided: tuple[float, tuple[float, ...]] | None = None
         hold(model)
         if self.redistribution is not None:
             hold_scales(model, self.redistribution.functions)
@@ -220,6 +225,7 @@ class Cooling:
         check_logits(rows, masked=True)
         check_labels(classes, rows, masked=True)
         check_class_order(classes, rows)
+        self._check_divided(rows, present)
         # Check the logits in front of the buffer, where a softmax layer returns rows
         # that sum to one.
         self._check_not_probs(rows * present if present != 1 else rows)
@@ -243,7 +249,24 @@ class Cooling:
             redistribute(self.model, self.redistribution, excess)
         set_last_layer_temperature(self.model, in_last_layer)
         self.last_fit = fit
+        if in_last_layer != present:
+            self._undivided = (in_last_layer, _sums(rows))
         return in_last_layer / present * excess
+
+    def _check_divided(self, rows: Tensor, present: float) -> None:
+        """Refuse the logits from before the last change of the temperature.
+
+        Args:
+            rows: The logits, shape (n, classes).
+            present: The temperature that divides the network's logits.
+        """
+        if self._undivided == (present, _sums(rows)):
+            raise ArgumentError(
+                f"logits are the same as before they were divided by {present:.6g}, so "
+                "they do not come from model(images)",
+                "Compute them anew with model(images), not with model.forward(images), "
+                "a part of the network or the module inside DataParallel.",
+            )
 
     def _check_not_probs(self, undivided: Tensor) -> None:
         """Refuse a network that returns probabilities or their logarithms.
@@ -286,6 +309,12 @@ class Cooling:
             return in_last_layer, 1.0
         in_last_layer = as_stored(self.model, self.reset_temperature)
         return in_last_layer, whole / in_last_layer
+
+
+def _sums(rows: Tensor) -> tuple[float, ...]:
+    """Sums by which the same logits are recognised, without a copy of them."""
+    finite = rows.detach().double().nan_to_num(neginf=0)
+    return (len(rows), finite.sum().item(), finite.square().sum().item())
 
 
 def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:

@@ -126,7 +126,7 @@ def classwise_calibration_error(
     """
     # Deviation: we average over all classes. The released code averages only over the
     # classes from 0 to the largest label that occurs.
-    _check(probs, labels, bins)
+    probs = _checked(probs, labels, bins)
     samples, classes = probs.shape
     sums = torch.zeros(classes * bins, dtype=torch.float64, device=probs.device)
     for exact, exact_labels in row_pieces(probs, labels.long()):
@@ -154,7 +154,7 @@ def noise_floor(probs: Tensor, *, bins: int = 15, seed: int = 0) -> Tensor:
     Raises:
         ValueError: If an argument is malformed.
     """
-    check_probs(probs)
+    probs = check_probs(probs)
     check_count(bins, "bins", least=1)
     check_count(seed, "seed", least=0)
     return floor_of_confidences(probs.detach().double().amax(dim=1), bins, seed)
@@ -176,16 +176,18 @@ def debiased_calibration_error(
     return debiased_error(reliability_bins(probs, labels, bins=bins))
 
 
-def _check(probs: Tensor, labels: Tensor, bins: int) -> None:
-    check_probs(probs)
+def _checked(probs: Tensor, labels: Tensor, bins: int) -> Tensor:
+    """Check the arguments, and return the probabilities, none outside [0, 1]."""
+    probs = check_probs(probs)
     check_labels(labels, probs)
     check_class_order(labels, probs)
     check_count(bins, "bins", least=1)
+    return probs
 
 
 def _top_label(probs: Tensor, labels: Tensor, bins: int) -> tuple[Tensor, Tensor]:
     """Confidences of the predictions, and 1 or 0 if right or wrong; (n,), float64."""
-    _check(probs, labels, bins)
+    probs = _checked(probs, labels, bins)
     confidences, predicted = probs.detach().double().max(dim=1)
     return confidences, (predicted == labels.long()).double()
 

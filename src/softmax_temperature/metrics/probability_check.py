@@ -90,7 +90,9 @@ LARGEST_COLUMN_TOLERANCE = 0.05
 # `ROUNDING_ERRORS` standard deviations bound.
 CONSTANT_SHARE = 0.95
 ROUNDING_ERRORS = 4
-# A sum counts as 0 unless it exceeds the rounding error this many times.
+# A sum counts as 0 unless it exceeds the rounding error this many times. So must the
+# range of the predictions' scores: a number such as -1e9 that fills masks rounds all
+# others away.
 NONZERO_SUM = 100
 # The largest rounding error of a sum of whole numbers, relative to a row's range. Whole
 # numbers that span less may be quantised logits.
@@ -221,7 +223,8 @@ def _refuse_constant_sum(
     errors = ROUNDING_ERRORS * math.sqrt(rows.shape[1]) * unit * largest
     constant = (sums - total).abs() <= errors
     share = constant.double().mean().item()
-    if share < CONSTANT_SHARE or abs(total) <= NONZERO_SUM * errors.median().item():
+    least = NONZERO_SUM * errors.median().item()
+    if share < CONSTANT_SHARE or abs(total) <= least or _range(high) <= least:
         return
     few = len(high.unique()) < FEWEST_DISTINCT_MAXIMA
     if few or _are_whole(rows):

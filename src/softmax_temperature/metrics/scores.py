@@ -72,7 +72,7 @@ def brier_score(probs: Tensor, labels: Tensor) -> Tensor:
     Raises:
         ValueError: If an argument is malformed.
     """
-    check_probs(probs)
+    probs = check_probs(probs)
     check_labels(labels, probs)
     check_class_order(labels, probs)
     return squared_distances(probs.detach().double(), labels.long()).mean()

@@ -15,6 +15,7 @@ from torch import Tensor
 from softmax_temperature.data.splits import random_holdout
 from softmax_temperature.metrics.calibration import CHUNK
 from softmax_temperature.metrics.checks import (
+    PROBABILITY_TOLERANCE,
     ArgumentError,
     check_below_limit,
     check_labels,
@@ -27,12 +28,14 @@ from softmax_temperature.metrics.probability_check import (
     FEW_ROWS,
     FROM_COMPLEMENTS,
     FROM_ODDS,
+    OVER_CLASSES,
     SUM_SHARE,
     SUM_TOLERANCE,
     check_not_probs,
     rounded_decimals,
     share_of_complements,
     share_of_odds,
+    sum_of_columns,
     sum_tolerance,
 )
 from softmax_temperature.runner.errors import InputError
@@ -89,6 +92,8 @@ FEWEST_SAMPLES = 50
 # A table consists of copies if this share of its different samples occurs equally
 # often, and more than once.
 COPIED = 0.9
+# Whole numbers with more different values than this are not predictions of two classes.
+MOST_CLASSES = 20
 # The words in the names of arrays of other rows, such as `val_logits` or `logits_val`.
 OTHER_ROWS = {
     "validation": ("validation", "val", "valid", "cal", "calibration"),
@@ -466,7 +471,7 @@ def _absent(
 def as_numpy(value: Any) -> NDArray[Any]:
     """Convert `value`, a tensor or array-like, to a numpy array."""
     noun = type(value).__name__
-    _refuse_pair(value)
+    _refuse_outputs(value)
     if isinstance(value, Tensor):
         value = _dense(value)
     elif isinstance(value, list | tuple):
@@ -479,7 +484,7 @@ def as_numpy(value: Any) -> NDArray[Any]:
     try:
         array = np.asarray(value)
     except ValueError as error:
-        shapes = list(dict.fromkeys(str(np.shape(part)) for part in value))
+        shapes = list(dict.fromkeys(str(_shape(part) or "?") for part in value))
         shown = ", ".join(shapes[:MOST_NAMED])
         raise ArgumentError(
             f"a {noun} has parts of different shapes, such as {shown}",
@@ -501,18 +506,49 @@ def as_numpy(value: Any) -> NDArray[Any]:
     return array
 
 
-def _refuse_pair(value: Any) -> None:
-    """Refuse a tuple of scores and labels, which are separate arguments."""
-    if not isinstance(value, tuple) or len(value) != 2:
+def _refuse_outputs(value: Any) -> None:
+    """Refuse a tuple that holds more than the logits, of different shapes.
+
+    It may hold scores and labels, which are separate arguments, or the logits and the
+    hidden states that a network returned.
+    """
+    if not isinstance(value, tuple) or len(value) < 2:
         return
-    shapes = [tuple(getattr(part, "shape", ())) for part in value]
-    scores, labels = shapes
-    if len(scores) > 1 and labels and labels[0] == scores[0] and scores != labels:
+    shapes = [_shape(part) for part in value]
+    scores, others = shapes[0], shapes[1:]
+    if scores is None or len(scores) < 2 or all(shape == scores for shape in others):
+        return
+    labels = others[0]
+    is_pair = len(value) == 2 and labels and labels[0] == scores[0]
+    if is_pair and len(labels) < 3:
         raise ArgumentError(
             f"one array is expected, got a tuple of two, of shapes {scores} and "
             f"{labels}",
             "Pass scores and labels as two arguments, as *pair does.",
         )
+    if all(isinstance(part, Tensor | np.ndarray) for part in value) and all(
+        shape is not None and shape[1:] == scores[1:] for shape in others
+    ):
+        return  # These are batches of different sizes.
+    parts = [
+        f"a {type(part).__name__}" if shape is None else str(shape)
+        for part, shape in zip(value, shapes, strict=True)
+    ]
+    shown = ", ".join(parts[:MOST_NAMED])
+    raise ArgumentError(
+        f"one array is expected, got a {type(value).__name__} of {shown}",
+        "Give predictions[0], its first part, if this holds the logits.",
+    )
+
+
+def _shape(part: Any) -> tuple[int, ...] | None:
+    """The shape of an array or tensor, or of what NumPy makes of `part`; or None."""
+    if hasattr(part, "shape"):
+        return tuple(part.shape)
+    try:
+        return np.shape(part)
+    except (ValueError, TypeError, RuntimeError):
+        return None
 
 
 def _holds_numbers(values: Any) -> bool:
@@ -941,9 +977,11 @@ def checked_logits(
     classes = as_numpy(labels)
     _refuse_swapped(values, classes, f"{name}{kind}")
     _refuse_flattened(values, classes, f"{name}{kind}")
+    if values.ndim == 1 and values.dtype.kind in "iu":
+        _refuse_decisions(values[:, None], classes, f"{name}{kind}", fewest=1)
     values = _score_table(values, f"{name}{kind}")
     refuse_label_column(values, classes, f"{name}{kind}")
-    _refuse_decisions(values, f"{name}{kind}")
+    _refuse_decisions(values, classes, f"{name}{kind}")
     _refuse_quantised(values, f"{name}{kind}", dequantised)
     if kind == "probs":
         single = values.shape[1] == 1
@@ -1058,7 +1096,7 @@ def whole_numbers(values: NDArray[Any], name: str) -> Tensor:
             example = str(example)  # The repr of NumPy's text type shows the type.
         kind = " (object)" if values.dtype.kind == "O" else ""
         remedy = "Number the classes from 0, in the order of the scores' columns."
-        if _hold_integers(values):
+        if hold_integers(values):
             remedy = "Convert them: labels.astype(int)."
         raise ArgumentError(
             f"{name} must be whole numbers, got {example!r}{kind}", remedy
@@ -1074,7 +1112,7 @@ def whole_numbers(values: NDArray[Any], name: str) -> Tensor:
     return torch.from_numpy(values.astype(np.int64))
 
 
-def _hold_integers(values: NDArray[Any]) -> bool:
+def hold_integers(values: NDArray[Any]) -> bool:
     """Whether `values`, an array of objects or texts, holds only whole numbers."""
     if values.dtype.kind not in "OSU":
         return False
@@ -1145,8 +1183,6 @@ def _score_table(values: NDArray[Any], name: str) -> NDArray[Any]:
             f"got {values.dtype} {values.shape}",
             remedy,
         )
-    if values.ndim == 1 and values.dtype.kind in "iu":
-        raise _decisions(name)
     # A float16 table becomes float32, which represents every float16.
     narrow = values.dtype in (np.float16, np.float32)
     dtype = np.float32 if narrow else np.float64
@@ -1195,16 +1231,37 @@ def _refuse_flattened(values: NDArray[Any], labels: NDArray[Any], name: str) -> 
         )
 
 
-def _refuse_decisions(values: NDArray[Any], name: str) -> None:
-    """Refuse predicted classes, as numbers or one-hot, that were given as scores."""
+def _refuse_decisions(
+    values: NDArray[Any], labels: NDArray[Any], name: str, *, fewest: int = FEW_ROWS
+) -> None:
+    """Refuse predicted classes, as numbers or one-hot, that were given as scores.
+
+    Args:
+        values: Scores, shape (n, classes) or (n, 1).
+        labels: The user's labels.
+        name: Name of the scores in messages.
+        fewest: The least number of whole numbers that are judged.
+    """
     if values.shape[1] == 1:
         whole = bool((values == np.floor(values)).all())
-        if whole and len(values) >= FEW_ROWS:
+        if whole and len(values) >= fewest and _may_be_classes(values, labels):
             raise _decisions(name)
     # Look at the first row first: if it has numbers other than 0 and 1, the rest of a
     # large table need not be read.
     elif np.isin(values[0], (0, 1)).all() and np.isin(values, (0, 1)).all():
         raise _decisions(name)
+
+
+def _may_be_classes(values: NDArray[Any], labels: NDArray[Any]) -> bool:
+    """Whether whole numbers may be predicted classes, not the quantised logits of one.
+
+    Classes are at least 0, or -1 and 1, and have at most `MOST_CLASSES` different
+    values, unless the labels show that there are more than two classes.
+    """
+    if values.size and values.min() < -1:
+        return False
+    several = labels.dtype.kind in "iuf" and labels.size and labels.max() > 1
+    return bool(several) or len(np.unique(values)) <= MOST_CLASSES
 
 
 def _refuse_quantised(values: NDArray[Any], name: str, remedy: str) -> None:
@@ -1339,6 +1396,8 @@ def _were_float32(array: NDArray[Any]) -> bool:
 def _sum_remedy(table: Tensor) -> str:
     """The remedy to give if rows of non-negative numbers do not sum to one."""
     low = table.amin(dim=1)
+    if sum_of_columns(table, low, table.amax(dim=1)):
+        return OVER_CLASSES
     if share_of_complements(table, low, table.amax(dim=1)) > SUM_SHARE:
         return FROM_COMPLEMENTS
     if share_of_odds(table, low) > SUM_SHARE:
@@ -1362,20 +1421,51 @@ def _prob_table(values: NDArray[Any], name: str) -> NDArray[np.float64]:
     A single column, (n, 1), has the probabilities of class 1 of two.
     """
     exact = values.astype(np.float64)
-    if exact.shape[1] == 1:
+    slack = max(PROBABILITY_TOLERANCE, 2 * _rounding_unit(values))
+    inside = (exact >= -slack) & (exact <= 1 + slack)
+    # Rounding may move a probability that was computed from others out of [0, 1].
+    np.clip(exact, 0, 1, out=exact, where=inside)
+    single = exact.shape[1] == 1
+    if single:
         exact = np.hstack([1 - exact, exact])
     table = torch.from_numpy(exact)
     misses = (table.sum(dim=1) - 1).abs()
-    wrong = (table.amin(dim=1) < 0) | (misses > sum_tolerance(table, len(table)))
-    if bool(wrong.any()):
-        row = int(wrong.int().argmax())
-        remedy = "If these are logits, omit kind='probs'."
-        if exact[row].min() >= 0:
-            remedy = f"{_sum_remedy(table)} {remedy}"
+    outside = torch.from_numpy(~inside.all(axis=1))
+    wrong = outside | (misses > sum_tolerance(table, len(table)))
+    if not bool(wrong.any()):
+        return exact
+    # A table of which most rows are right would be refused as logits, too.
+    share = wrong.double().mean().item()
+    if share < 1 - SUM_SHARE and bool(outside.any()):
+        row = int(outside.int().argmax())
+        column = int((~inside[row]).argmax())
+        place = "" if single else f", class {column}"
         raise ArgumentError(
-            f"{name} must be rows of numbers in [0, 1] that sum to one, got a minimum "
-            f"of {exact[row].min():.6g} and a sum of {exact[row].sum():.6g} in row "
-            f"{row}",
-            remedy,
+            f"{name} must be rows of numbers in [0, 1] that sum to one, got "
+            f"{values[row, column]:.6g} in row {row}{place}",
+            "Correct such rows, or remove them.",
         )
-    return exact
+    row = int(wrong.int().argmax())
+    remedies = []
+    if exact[row].min() >= 0:
+        remedies.append(_sum_remedy(table))
+    if share >= 1 - SUM_SHARE:
+        remedies.append("If these are logits, omit kind='probs'.")
+    raise ArgumentError(
+        f"{name} must be rows of numbers in [0, 1] that sum to one, got a minimum "
+        f"of {exact[row].min():.6g} and a sum of {exact[row].sum():.6g} in row "
+        f"{row}",
+        " ".join(remedies),
+    )
+
+
+def _rounding_unit(values: NDArray[Any]) -> float:
+    """The rounding unit of the narrowest type that may have held all the `values`."""
+    for dtype in (torch.bfloat16, torch.float16):
+        if all(
+            bool((part == part.to(dtype).to(part.dtype)).all())
+            # For most tables, the first row already gives the answer.
+            for part in map(torch.from_numpy, (values[:1], values))
+        ):
+            return torch.finfo(dtype).eps
+    return float(torch.finfo(torch.float32).eps)

@@ -5,8 +5,10 @@ pandas is imported only for tables, because its import takes half a second.
 
 from __future__ import annotations
 
+import csv
 import warnings
 from collections.abc import Callable, Sequence
+from itertools import islice
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any
@@ -40,6 +42,10 @@ _PICKLED = ("allow_pickle", "weights_only")
 
 class DoubledColumn(Exception):
     """Raised if a table has two columns with the same name."""
+
+
+class RepeatedHeader(Exception):
+    """Raised if a table has its header in the middle, too."""
 
 
 def read_content(path: Path) -> Any:
@@ -82,6 +88,12 @@ def read_content(path: Path) -> Any:
         raise InputError(
             str(error), where=str(path), remedy="Give each column its own name."
         ) from error
+    except RepeatedHeader as error:
+        raise InputError(
+            str(error),
+            where=str(path),
+            remedy="Remove that line; files that were joined keep theirs.",
+        ) from error
     except _DAMAGED as error:
         raise _damaged(path, error) from error
 
@@ -119,7 +131,32 @@ def read_csv(path: Path) -> pd.DataFrame:
     header = None if _is_row_of_numbers(cells) else 0
     if header == 0:
         _refuse_doubled(cells)
-    return pd.read_csv(path, header=header, skipinitialspace=True)
+    table = pd.read_csv(path, header=header, skipinitialspace=True)
+    if header == 0:
+        _refuse_repeated_header(table, path)
+    return table
+
+
+def _refuse_repeated_header(table: pd.DataFrame, path: Path) -> None:
+    """Refuse a table with its header among its rows, as joined files have."""
+    names = list(table.columns)
+    repeated = np.ones(len(table), dtype=np.bool_)
+    for place, name in enumerate(names):
+        column = table.iloc[:, place]
+        if column.dtype.kind in "iufb":
+            return
+        repeated &= (column.astype(str).str.strip() == str(name).strip()).to_numpy()
+    if repeated.any():
+        row = int(repeated.argmax())
+        raise RepeatedHeader(f"has its header again in line {_line_of(path, row)}")
+
+
+def _line_of(path: Path, row: int) -> int:
+    """The line of a csv file, from 1, that holds the row `row`, from 0."""
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        lines = csv.reader(file)
+        filled = (lines.line_num for cells in lines if any(map(str.strip, cells)))
+        return next(islice(filled, row + 1, None))
 
 
 def _refuse_doubled(cells: Sequence[Any]) -> None:

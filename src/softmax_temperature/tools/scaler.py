@@ -57,6 +57,7 @@ from softmax_temperature.tools.arrays import (
     check_unmasked_entries,
     checked_logits,
     column_names,
+    hold_integers,
     refuse_label_column,
 )
 from softmax_temperature.tools.columns import is_nested
@@ -242,6 +243,7 @@ class TemperatureScaler(
             self, logits, labels, multi_output=True, **ARRAYS
         )
         _check_values(logits)
+        _check_one_hot(labels)
         check_classification_targets(labels)
         if labels.ndim == 2 and labels.shape[1] == 1:
             labels = column_or_1d(labels, warn=True)
@@ -382,33 +384,61 @@ def _check_classes_known(labels: Any) -> None:
 
     scikit-learn's own errors do not name the row.
     """
-    kind = getattr(getattr(labels, "dtype", None), "kind", "")
-    if kind == "O" and getattr(labels, "ndim", 2) == 1:
-        _check_one_type(np.asarray(labels))
-    if kind != "f":
+    plain = np.asarray(labels) if getattr(labels, "ndim", 2) == 1 else None
+    if plain is None or plain.dtype.kind not in "fO":
         return
-    wrong = np.flatnonzero(np.isnan(np.asarray(labels)))
+    if plain.dtype.kind == "O":
+        _check_one_type(plain)
+        return
+    wrong = np.flatnonzero(np.isnan(plain))
     if len(wrong):
-        raise ArgumentError(
-            f"y must hold a class for each row, got nan in row {wrong[0]}",
-            "Remove rows without a class.",
-        )
+        raise _no_class("nan", wrong[0])
+
+
+def _no_class(label: object, row: int) -> ArgumentError:
+    return ArgumentError(
+        f"y must hold a class for each row, got {label} in row {row}",
+        "Remove rows without a class.",
+    )
 
 
 def _check_one_type(labels: NDArray[Any]) -> None:
-    """Refuse labels, an array of objects, with None or with both text and numbers."""
+    """Refuse labels, an array of objects, with None or with both text and numbers.
+
+    Numbers are refused, too, because scikit-learn does not recognise them.
+    """
     for row, label in enumerate(labels):
-        if label is None or label != label:  # NaN differs from itself.
-            raise ArgumentError(
-                f"y must hold a class for each row, got {label} in row {row}",
-                "Remove rows without a class.",
-            )
+        # NaN differs from itself, and pandas' NA is neither equal nor different.
+        if label is None or str(label) == "<NA>" or bool(label != label):
+            raise _no_class(label, row)
         if isinstance(label, str) != isinstance(labels[0], str):
             raise ArgumentError(
                 f"y must hold labels of one type, got {labels[0]!r} in row 0 and "
                 f"{label!r} in row {row}",
                 "Give all of them as text, or number the columns from 0.",
             )
+    if len(labels) and not isinstance(labels[0], str) and hold_integers(labels):
+        raise ArgumentError(
+            f"y must be whole numbers, got {labels[0]!r} (object)",
+            "Convert them: y.astype(int).",
+        )
+
+
+def _check_one_hot(labels: NDArray[Any]) -> None:
+    """Refuse rows of several classes that are not one-hot, such as smoothed ones."""
+    if labels.ndim != 2 or labels.shape[1] < 2 or labels.dtype.kind != "f":
+        return
+    wrong = np.flatnonzero(~np.isin(labels, (0, 1)).all(axis=1))
+    if not len(wrong):
+        return
+    row = labels[wrong[0]]
+    if np.isnan(row).any():
+        raise _no_class("nan", wrong[0])
+    raise ArgumentError(
+        f"y must hold one class for each row, or be one-hot, got {row.max():.6g} in "
+        f"row {wrong[0]}",
+        "Give the classes, such as y.argmax(axis=1).",
+    )
 
 
 def _check_values(logits: Any) -> None:
