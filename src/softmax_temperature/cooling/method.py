@@ -130,6 +130,9 @@ class Cooling:
     # only on the correction ("increment"). The two agree at factor 1, and in
     # "distributed" mode.
 
+    # The temperature that the last call has set, and the sums of its logits.
+    _undivided: tuple[float, tuple[float, ...]] | None = None
+
     def __init__(
         self,
         model: nn.Module,
@@ -170,8 +173,6 @@ class Cooling:
         self.last_fit: TemperatureFit | None = None
         # Whether an output outside [0, 1] has shown that no sigmoid is at the end.
         self._is_judged = False
-        # The temperature that the last call has set, and the sums of its logits.
-        self._undivided: tuple[float, tuple[float, ...]] | None = None
         hold(model)
         if self.redistribution is not None:
             hold_scales(model, self.redistribution.functions)
@@ -249,9 +250,11 @@ class Cooling:
             redistribute(self.model, self.redistribution, excess)
         set_last_layer_temperature(self.model, in_last_layer)
         self.last_fit = fit
-        if in_last_layer != present:
+        applied = in_last_layer / present * excess
+        # Logits in a narrow type may not change if they are divided by a number near 1.
+        if abs(applied - 1) > 4 * torch.finfo(rows.dtype).eps:
             self._undivided = (in_last_layer, _sums(rows))
-        return in_last_layer / present * excess
+        return applied
 
     def _check_divided(self, rows: Tensor, present: float) -> None:
         """Refuse the logits from before the last change of the temperature.

@@ -80,9 +80,9 @@ ODDS_NUMBERS = 1 << 20
 VARIATION = 0.1
 
 # Tables of numbers in [0, 1] hold a softmax over the rows instead of the classes if all
-# columns have the same whole sum, which is the number of batches. Rounding changes a sum
-# of 1 by less than `COLUMN_TOLERANCE`, and larger sums by the square root of their size
-# times as much, up to `LARGEST_COLUMN_TOLERANCE`.
+# columns have the same whole sum, which is the number of batches. Rounding changes a
+# sum of 1 by less than `COLUMN_TOLERANCE`, and larger sums by the square root of their
+# size times as much, up to `LARGEST_COLUMN_TOLERANCE`.
 COLUMN_TOLERANCE = 1e-3
 LARGEST_COLUMN_TOLERANCE = 0.05
 # Scores have a constant sum, which logits have by chance only if it is 0, if the sums
@@ -112,8 +112,9 @@ NO_LOG_SOFTMAX = (
 )
 OVER_CLASSES = "Take the softmax over the classes, dim=1, or give the logits."
 CENTRE = (
-    "For class 1 of two, give raw or [-raw, raw] / 2 instead of [1 - raw, raw]. If they "
-    "are logits, subtract each row's mean, which changes nothing else."
+    "For the logit of class 1 of two, give raw or [-raw, raw] / 2 instead of "
+    "[1 - raw, raw]. If they are logits, subtract each row's mean, which changes "
+    "nothing else."
 )
 SHIFT = "If they are logits, subtract 1 from all of them, which changes nothing else."
 

@@ -516,19 +516,19 @@ def _refuse_outputs(value: Any) -> None:
         return
     shapes = [_shape(part) for part in value]
     scores, others = shapes[0], shapes[1:]
-    if scores is None or len(scores) < 2 or all(shape == scores for shape in others):
+    if scores is not None and (
+        len(scores) < 2 or all(shape == scores for shape in others)
+    ):
         return
     labels = others[0]
-    is_pair = len(value) == 2 and labels and labels[0] == scores[0]
+    is_pair = len(value) == 2 and labels and scores and labels[0] == scores[0]
     if is_pair and len(labels) < 3:
         raise ArgumentError(
             f"one array is expected, got a tuple of two, of shapes {scores} and "
             f"{labels}",
             "Pass scores and labels as two arguments, as *pair does.",
         )
-    if all(isinstance(part, Tensor | np.ndarray) for part in value) and all(
-        shape is not None and shape[1:] == scores[1:] for shape in others
-    ):
+    if scores and all(shape and shape[1:] == scores[1:] for shape in others):
         return  # These are batches of different sizes.
     parts = [
         f"a {type(part).__name__}" if shape is None else str(shape)
@@ -537,7 +537,7 @@ def _refuse_outputs(value: Any) -> None:
     shown = ", ".join(parts[:MOST_NAMED])
     raise ArgumentError(
         f"one array is expected, got a {type(value).__name__} of {shown}",
-        "Give predictions[0], its first part, if this holds the logits.",
+        "Give the part with the logits, such as predictions[0].",
     )
 
 
@@ -977,9 +977,7 @@ def checked_logits(
     classes = as_numpy(labels)
     _refuse_swapped(values, classes, f"{name}{kind}")
     _refuse_flattened(values, classes, f"{name}{kind}")
-    if values.ndim == 1 and values.dtype.kind in "iu":
-        _refuse_decisions(values[:, None], classes, f"{name}{kind}", fewest=1)
-    values = _score_table(values, f"{name}{kind}")
+    values = _score_table(values, classes, f"{name}{kind}")
     refuse_label_column(values, classes, f"{name}{kind}")
     _refuse_decisions(values, classes, f"{name}{kind}")
     _refuse_quantised(values, f"{name}{kind}", dequantised)
@@ -1166,7 +1164,7 @@ def _refuse_void_labels(
         )
 
 
-def _score_table(values: NDArray[Any], name: str) -> NDArray[Any]:
+def _score_table(values: NDArray[Any], labels: NDArray[Any], name: str) -> NDArray[Any]:
     """Convert logits or probabilities to a table, (n, classes) or (n, 1).
 
     NaN and inf are refused; entries may be -inf. The table is float32 or float64, and
@@ -1183,6 +1181,8 @@ def _score_table(values: NDArray[Any], name: str) -> NDArray[Any]:
             f"got {values.dtype} {values.shape}",
             remedy,
         )
+    if values.ndim == 1 and values.dtype.kind in "iu":
+        _refuse_decisions(values[:, None], labels, name, fewest=1)
     # A float16 table becomes float32, which represents every float16.
     narrow = values.dtype in (np.float16, np.float32)
     dtype = np.float32 if narrow else np.float64

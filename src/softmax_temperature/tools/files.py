@@ -40,12 +40,8 @@ _DAMAGED = (
 _PICKLED = ("allow_pickle", "weights_only")
 
 
-class DoubledColumn(Exception):
-    """Raised if a table has two columns with the same name."""
-
-
-class RepeatedHeader(Exception):
-    """Raised if a table has its header in the middle, too."""
+class BadHeader(Exception):
+    """Raised if the names of a table's columns are wrong; the second argument helps."""
 
 
 def read_content(path: Path) -> Any:
@@ -84,16 +80,9 @@ def read_content(path: Path) -> Any:
         ) from error
     except UnpicklingError as error:
         raise _pickled(path) from error
-    except DoubledColumn as error:
-        raise InputError(
-            str(error), where=str(path), remedy="Give each column its own name."
-        ) from error
-    except RepeatedHeader as error:
-        raise InputError(
-            str(error),
-            where=str(path),
-            remedy="Remove that line; files that were joined keep theirs.",
-        ) from error
+    except BadHeader as error:
+        fault, remedy = error.args
+        raise InputError(fault, where=str(path), remedy=remedy) from error
     except _DAMAGED as error:
         raise _damaged(path, error) from error
 
@@ -148,7 +137,10 @@ def _refuse_repeated_header(table: pd.DataFrame, path: Path) -> None:
         repeated &= (column.astype(str).str.strip() == str(name).strip()).to_numpy()
     if repeated.any():
         row = int(repeated.argmax())
-        raise RepeatedHeader(f"has its header again in line {_line_of(path, row)}")
+        raise BadHeader(
+            f"has its header again in line {_line_of(path, row)}",
+            "Remove that line; it comes from a file that was joined to another.",
+        )
 
 
 def _line_of(path: Path, row: int) -> int:
@@ -164,7 +156,9 @@ def _refuse_doubled(cells: Sequence[Any]) -> None:
     names = [cell.strip() for cell in cells if isinstance(cell, str)]
     for place, name in enumerate(names):
         if name in names[:place]:
-            raise DoubledColumn(f"has two columns {name!r}")
+            raise BadHeader(
+                f"has two columns {name!r}", "Give each column its own name."
+            )
 
 
 def counts(numbers: Sequence[int]) -> bool:
