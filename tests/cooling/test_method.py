@@ -338,3 +338,39 @@ def test_an_average_of_the_weights_is_cooled_if_cooling_was_there_first() -> Non
     assert not torch.allclose(averaged, cooled)
     with pytest.raises(ValueError, match="longer"):
         trained(cooling_first=False, use_buffers=False)
+
+
+class Bare(nn.Module):
+    """A network whose logits are its input."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(()))
+
+    def forward(self, images: Tensor) -> Tensor:
+        return self.weight * images
+
+
+@pytest.mark.parametrize("wrapped", [False, True])
+def test_logits_that_skipped_the_division_are_refused(wrapped: bool) -> None:
+    generator = torch.Generator().manual_seed(0)
+    images = 3 * torch.randn(300, 4, generator=generator)
+    labels = (images / 2).softmax(1).multinomial(1, generator=generator).squeeze(1)
+    network = nn.DataParallel(Bare()) if wrapped else Bare()
+    forward = network.module if wrapped else network.forward
+    held = cooling.Cooling(network)
+    first = held.cool(forward(images).detach(), labels)
+    before = held.temperature
+    with pytest.raises(ValueError, match=r"same as before .* not with model\.forward"):
+        held.cool(forward(images).detach(), labels)
+    assert held.temperature == before == pytest.approx(first)
+    # The divided logits have a best temperature of 1, as often as they are computed.
+    for _ in range(2):
+        assert held.cool(evaluate(network, images), labels) == pytest.approx(
+            1, abs=1e-4
+        )
+    # Where nothing was divided, the logits are rightly the same.
+    again = cooling.Cooling(Bare())
+    alone = torch.zeros(300, dtype=torch.long)
+    for _ in range(2):
+        assert again.cool(images, alone) == 1

@@ -57,10 +57,19 @@ FORMS = {
     "one minus probabilities in float16": (1 - PROBS).half(),
     "odds": PROBS / (1 - PROBS),
     "odds in float32": (PROBS / (1 - PROBS)).float(),
+    "softmax over the rows": logits().softmax(dim=0),
+    "softmax over the rows in float16": logits().softmax(dim=0).half(),
+    "softmax over the rows of three batches": logits()
+    .reshape(3, -1, CLASSES)
+    .softmax(dim=1)
+    .reshape(ROWS, CLASSES),
+    "basis points": (10_000 * PROBS).round(),
+    "16 bits": (65_535 * PROBS).round(),
     "votes of 500 trees": torch.distributions.Multinomial(500, PROBS).sample(),
 }
 REFUSED = (
-    r"are ((one minus )?probabilities|percentages|odds p / \(1 - p\))( times \d+)?: "
+    r"are ((one minus )?probabilities|percentages|odds p / \(1 - p\))"
+    r"( times \d+| over the rows)?: "
 )
 ENTRIES: dict[str, Callable[[Tensor], object]] = {
     "calibrate": lambda scores: calibrate(scores, LABELS, bootstrap=0),
@@ -136,6 +145,75 @@ def test_probabilities_are_refused_in_every_form_at_every_entry(
 ) -> None:
     with pytest.raises(ValueError, match=REFUSED):
         ENTRIES[entry](FORMS[form])
+
+
+def centred(scores: Tensor) -> Tensor:
+    return scores - scores.mean(dim=1, keepdim=True)
+
+
+@pytest.mark.parametrize("entry", ENTRIES | SUMS_ALONE)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_scores_that_sum_to_one_are_no_logits(entry: str, dtype: torch.dtype) -> None:
+    of_regression = (centred(logits()) + 1 / CLASSES).to(dtype)
+    with pytest.raises(ValueError, match=r"100 % of the rows sum to 1\."):
+        (ENTRIES | SUMS_ALONE)[entry](of_regression)
+    (ENTRIES | SUMS_ALONE)[entry](centred(logits()).to(dtype))
+
+
+def test_one_minus_the_logit_is_no_logit_of_class_0() -> None:
+    raw = logits(600, 1)
+    labels = (raw[:, 0] / 2 + torch.randn(600)) > 0
+    pair = torch.cat([1 - raw, raw], dim=1)
+    with pytest.raises(ValueError, match=r"give raw or \[-raw, raw\] / 2 instead"):
+        scaling.fit_temperature(pair, labels.long())
+    halves = torch.cat([-raw, raw], dim=1) / 2
+    expected = calibrate(raw, labels.long(), bootstrap=0, fit_on="all").temperature
+    found = scaling.fit_temperature(halves, labels.long()).temperature
+    assert found == pytest.approx(expected, rel=1e-6)
+
+
+@pytest.mark.parametrize("scores", [-PROBS, 2 * PROBS - 1, PROBS - 1])
+def test_moved_probabilities_are_refused_by_their_sum(scores: Tensor) -> None:
+    with pytest.raises(ValueError, match="of the rows sum to"):
+        scaling.fit_temperature(scores, LABELS)
+
+
+@pytest.mark.parametrize(
+    "scores",
+    [
+        centred(logits()).half(),
+        centred(logits()).bfloat16(),
+        centred(logits().float() + 1000),
+        (10 * centred(logits())).round() + 3,
+        logits().round(),
+        (logits().where(logits() >= 0, -1e9)).float(),
+        logits().log_softmax(dim=1),
+        1e6 * logits(classes=1000),
+        (25 * logits(600, 1000) + 300).round(),
+        torch.eye(4).repeat(30, 1) * 0.5,
+    ],
+)
+def test_logits_whose_sums_hardly_differ_pass(scores: Tensor) -> None:
+    check_not_probs(scores)
+
+
+def test_a_last_layer_that_starts_at_zero_is_cooled() -> None:
+    # Gradients of the cross-entropy sum to 0 over the classes, so the sum of the logits
+    # stays that of the biases.
+    images = torch.randn(400, 6, generator=torch.Generator().manual_seed(0))
+    labels = (3 * images[:, :3]).softmax(1).multinomial(1).squeeze(1)
+    network = nn.Linear(6, 3)
+    nn.init.zeros_(network.weight)
+    network.bias.data = torch.tensor([0.5, 0.3, 0.2]).log()
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.5)
+    held = Cooling(network)
+    for _ in range(5):
+        optimizer.zero_grad()
+        losses.FocalLoss(0.0)(network(images), labels).backward()
+        optimizer.step()
+    logits = network(images).detach()
+    assert logits.sum(1).std() < 1e-5 < 1 < logits.sum(1).mean().abs()
+    held.cool(logits, labels)
 
 
 @pytest.mark.parametrize("entry", SUMS_ALONE)
@@ -645,6 +723,7 @@ def test_logits_that_start_as_the_frequencies_of_the_classes_are_cooled() -> Non
     [
         ("one minus probabilities", "Subtract them from 1."),
         ("odds", r"x / \(1 \+ x\)."),
+        ("softmax over the rows", "over the classes, dim=1"),
     ],
 )
 @pytest.mark.parametrize("kind", ["logits", "probs"])

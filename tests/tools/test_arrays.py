@@ -12,7 +12,7 @@ import torch
 from safetensors.numpy import save_file
 from torch import Tensor
 
-from softmax_temperature import TemperatureScaler
+from softmax_temperature import TemperatureScaler, metrics
 from softmax_temperature.metrics.checks import ArgumentError
 from softmax_temperature.metrics.scores import brier_score
 from softmax_temperature.runner.errors import InputError
@@ -389,6 +389,124 @@ def test_clipped_logits_and_confident_mistakes_are_logits_of_labels() -> None:
     worst = logits.copy()
     worst[0, labels[0]] = -1e6
     checked_logits(worst, labels)
+
+
+@pytest.mark.parametrize("fill", [-100.0, -1000.0])
+def test_a_number_in_place_of_all_but_the_largest_logits_is_no_logit_of_a_label(
+    fill: float,
+) -> None:
+    logits, labels = drawn_rows(300)
+    fifth = np.sort(logits, axis=1)[:, [-5]]
+    best = np.where(logits < fifth, fill, logits - logits.max())
+    outside = best[np.arange(300), labels] == fill
+    assert outside.any()
+    for call in (calibrate, TemperatureScaler().fit):
+        with pytest.raises(ArgumentError, match=f"row {int(outside.argmax())}, .* as "):
+            call(best, labels)
+    infinite = np.where(best == fill, -np.inf, best)[~outside]
+    expected = TemperatureScaler().fit(infinite, labels[~outside]).temperature_
+    found = TemperatureScaler().fit(best[~outside], labels[~outside]).temperature_
+    assert found == pytest.approx(expected, rel=1e-6)
+
+
+def test_logits_clipped_anywhere_are_logits_of_labels() -> None:
+    logits, labels = drawn_rows(300)
+    for least in (-100, -20, -5, -1):
+        checked_logits((10 * logits).clip(min=least), labels)
+        checked_logits(np.round(10 * logits).clip(min=least), labels)
+
+
+@pytest.mark.parametrize(("copies", "dropped"), [(2, 8), (4, 1), (3, 25)])
+def test_copies_without_the_last_batch_are_refused(copies: int, dropped: int) -> None:
+    logits, labels = drawn_rows(300)
+    rows = np.tile(logits, (copies, 1))[:-dropped]
+    classes = np.tile(labels, copies)[:-dropped]
+    for options in ({}, {"fit_on": "all"}):
+        with pytest.raises(ValueError, match=f"of 300 samples {copies} times"):
+            calibrate(rows, classes, **options)
+
+
+def test_rounded_scores_and_a_few_copies_are_no_repeated_evaluation() -> None:
+    logits, labels = drawn_rows(3000, 2)
+    calibrate(np.round(logits), labels, bootstrap=0)
+    calibrate(np.r_[logits, logits[:2000]], np.r_[labels, labels[:2000]], bootstrap=0)
+
+
+def rounded_below_zero() -> tuple[Any, Any]:
+    """Float32 probabilities whose last class is one minus the others, and labels."""
+    logits, labels = draw_probs(2000, 6.0)
+    probs = logits.softmax(1).float()
+    probs[:, 4] = 1 - probs[:, :4].sum(1)
+    seen = probs.gather(1, labels[:, None])[:, 0] > 0
+    assert (probs[seen] < 0).any()
+    return probs[seen], labels[seen]
+
+
+def test_probabilities_that_rounding_moved_out_of_the_interval_are_read() -> None:
+    probs, labels = rounded_below_zero()
+    clipped = probs.clamp(min=0)
+    for kind in (probs, probs.numpy(), probs.half(), probs.bfloat16()):
+        read, _ = checked_logits(kind, labels, "probs")
+        assert read.isfinite().all()
+    read, _ = checked_logits(probs, labels, "probs")
+    expected, _ = checked_logits(clipped, labels, "probs")
+    assert read.tolist() == expected.tolist()
+    for metric in (
+        metrics.expected_calibration_error,
+        metrics.classwise_calibration_error,
+        metrics.adaptive_calibration_error,
+        brier_score,
+    ):
+        assert metric(probs, labels) == metric(clipped, labels)
+    column = probs[:, :4].sum(1)
+    above = torch.where(column > 0.9, column + 2.4e-7, column)
+    assert above.max() > 1
+    binary = (labels < 4).long()
+    read, _ = checked_logits(above, binary, "probs")
+    expected, _ = checked_logits(above.clamp(max=1), binary, "probs")
+    assert read.tolist() == expected.tolist()
+
+
+def test_one_wrong_probability_is_named_without_a_circular_remedy() -> None:
+    probs, labels = rounded_below_zero()
+    probs[7, 2], probs[7, 3] = -0.02, 1.02
+    with pytest.raises(ValueError, match=r"got -0.02 in row 7, class 2\. Correct") as e:
+        checked_logits(probs, labels, "probs")
+    assert "omit" not in str(e.value)
+    with pytest.raises(ValueError, match=r"got 1.3 in row 1\. Correct such rows"):
+        checked_logits(torch.tensor([0.2, 1.3, 0.7]), [0, 1, 1], "probs")
+
+
+def test_quantised_logits_of_one_class_are_no_predicted_classes() -> None:
+    logits, labels = drawn_rows(600, 2)
+    raw = logits[:, 1] - logits[:, 0]
+    quantised = np.clip(np.round(4 * raw), -128, 127).astype(np.int8)
+    pair = np.stack([np.zeros(600), quantised], axis=1)
+    expected = TemperatureScaler().fit(pair, labels).temperature_
+    for form in (quantised[:, None], quantised[:, None].astype(np.float32)):
+        assert TemperatureScaler().fit(form, labels).temperature_ == expected
+    found = calibrate(quantised, labels, bootstrap=0, fit_on="all").temperature
+    assert found == pytest.approx(expected)
+    for classes in (labels, 2 * labels - 1, labels[:9], labels[:, None].astype(float)):
+        with pytest.raises(ValueError, match="look like predicted classes"):
+            calibrate(classes, labels[: len(classes)], bootstrap=0)
+    many = np.arange(600) % 50
+    with pytest.raises(ValueError, match="look like predicted classes"):
+        calibrate(many, many)
+
+
+@pytest.mark.parametrize("make", [np.asarray, torch.as_tensor])
+def test_the_outputs_of_a_network_in_a_tuple_are_named(make: Any) -> None:
+    logits, labels = draw_probs()
+    states = make(np.zeros((600, 20, 8)))
+    fault = r"a tuple of \(600, 5\), \(600, 20, 8\)\. Give the part with the logits"
+    for call in (calibrate, TemperatureScaler().fit):
+        with pytest.raises(ValueError, match=fault):
+            call((make(logits), states), labels)
+        with pytest.raises(
+            ValueError, match=r"a tuple of a tuple, \(600,\)\. Give the"
+        ):
+            call(((make(logits), states), make(labels)), labels)
 
 
 def test_masked_entries_have_a_remedy_that_runs() -> None:

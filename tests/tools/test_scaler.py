@@ -35,6 +35,7 @@ from softmax_temperature import (
     metrics,
     sample_logits,
 )
+from softmax_temperature.metrics.checks import ArgumentError
 from softmax_temperature.scaling import apply_temperature
 
 LOGITS, LABELS = sample_logits()
@@ -486,6 +487,33 @@ def test_a_label_of_another_type_is_named(make: Any, label: Any, fault: str) -> 
     names[7] = label
     with pytest.raises(ValueError, match=fault):
         TemperatureScaler().fit(LOGITS, make(names))
+
+
+@pytest.mark.parametrize(
+    ("labels", "fault"),
+    [
+        (0.9 * np.eye(10)[LABELS] + 0.01, r"got 0\.91 in row 0\. Give the classes"),
+        (np.where(np.eye(10)[LABELS] > 0, np.nan, 0), "got nan in row 0. Remove rows"),
+        (LABELS.astype(object), r"y must be whole numbers.*y\.astype\(int\)"),
+        (
+            pd.Series(LABELS, dtype="Int64").mask(LABELS == 4),
+            r"got nan in row \d+\. Rem",
+        ),
+        (pd.Series([pd.NA, *LABELS[1:]], dtype=object), "got <NA> in row 0. Remove"),
+    ],
+)
+def test_each_fault_of_labels_is_named_in_one_line(labels: Any, fault: str) -> None:
+    with pytest.raises(ArgumentError, match=fault) as error:
+        TemperatureScaler().fit(LOGITS, labels)
+    assert "\n" not in str(error.value)
+
+
+def test_the_remedies_for_labels_are_fitted() -> None:
+    expected = TemperatureScaler().fit(LOGITS, LABELS).temperature_
+    smooth = 0.9 * np.eye(10)[LABELS] + 0.01
+    objects = LABELS.astype(object)
+    for labels in (smooth.argmax(axis=1), objects.astype(int), np.eye(10)[LABELS]):
+        assert TemperatureScaler().fit(LOGITS, labels).temperature_ == expected
 
 
 def test_a_network_is_not_divided_twice_by_one_temperature() -> None:

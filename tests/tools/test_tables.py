@@ -270,6 +270,24 @@ def test_two_columns_of_one_name_are_refused(
         read_arrays(path, "logits", required=("logits", "labels"), columns=columns)
 
 
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\n\n"])
+def test_the_header_of_a_joined_file_is_named_with_its_line(
+    end: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "joined.csv"
+    part = end.join(["logit_0, logit_1,label"] + ["1.5,0.5,1", "0.5,2.5,0"] * 15) + end
+    path.write_bytes((part + part).encode())
+    lines = path.read_text().splitlines()
+    line = 1 + lines.index("logit_0, logit_1,label", 1)
+    fault = rf"header again in line {line}\b.*Remove that line"
+    with pytest.raises(InputError, match=fault):
+        read_arrays(path, "logits", required=("logits", "labels"))
+    lines.pop(line - 1)
+    path.write_text("\n".join(lines))
+    table = read_arrays(path, "logits", required=("logits", "labels"))
+    assert table["logits"].shape == (60, 2)
+
+
 def test_a_label_of_another_name_and_a_score_have_a_remedy_that_works(
     tmp_path: Path,
 ) -> None:

@@ -243,7 +243,6 @@ class TemperatureScaler(
             self, logits, labels, multi_output=True, **ARRAYS
         )
         _check_values(logits)
-        _check_one_hot(labels)
         check_classification_targets(labels)
         if labels.ndim == 2 and labels.shape[1] == 1:
             labels = column_or_1d(labels, warn=True)
@@ -384,8 +383,11 @@ def _check_classes_known(labels: Any) -> None:
 
     scikit-learn's own errors do not name the row.
     """
-    plain = np.asarray(labels) if getattr(labels, "ndim", 2) == 1 else None
-    if plain is None or plain.dtype.kind not in "fO":
+    plain = None if labels is None else np.asarray(labels)
+    if plain is None or plain.ndim not in (1, 2) or plain.dtype.kind not in "fO":
+        return
+    if plain.ndim == 2:
+        _check_one_hot(plain)
         return
     if plain.dtype.kind == "O":
         _check_one_type(plain)
