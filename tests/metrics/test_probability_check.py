@@ -190,6 +190,7 @@ def test_moved_probabilities_are_refused_by_their_sum(scores: Tensor) -> None:
         logits().log_softmax(dim=1),
         1e6 * logits(classes=1000),
         (25 * logits(600, 1000) + 300).round(),
+        (20 * centred(logits(600, 20)) + 128).clamp(0, 255).round(),
         torch.eye(4).repeat(30, 1) * 0.5,
     ],
 )

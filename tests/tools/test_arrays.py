@@ -435,7 +435,7 @@ def test_rounded_scores_and_a_few_copies_are_no_repeated_evaluation() -> None:
 def rounded_below_zero() -> tuple[Any, Any]:
     """Float32 probabilities whose last class is one minus the others, and labels."""
     logits, labels = draw_probs(2000, 6.0)
-    probs = logits.softmax(1).float()
+    probs = logits.float().softmax(1)
     probs[:, 4] = 1 - probs[:, :4].sum(1)
     seen = probs.gather(1, labels[:, None])[:, 0] > 0
     assert (probs[seen] < 0).any()

@@ -94,8 +94,11 @@ ROUNDING_ERRORS = 4
 # range of the predictions' scores: a number such as -1e9 that fills masks rounds all
 # others away.
 NONZERO_SUM = 100
-# The largest rounding error of a sum of whole numbers, relative to a row's range. Whole
-# numbers that span less may be quantised logits.
+# Numbers by which probabilities are multiplied before they are stored as whole numbers,
+# apart from those in `WHOLES`. The sums of other whole numbers must be equal, because
+# centred logits that were quantised with an offset have nearly equal sums.
+SCALES = (32767, 65535, 65536, *(10**digits for digits in range(4, 10)))
+# The largest rounding error of a sum of whole numbers, relative to a row's range.
 WHOLE_TOLERANCE = 0.01
 
 # A probability computed as one minus a sum can fall this far below 0 by rounding.
@@ -282,15 +285,17 @@ def _refuse_sums(
                 remedy if whole == 1 else f"Divide by {whole}. {remedy}",
             )
     total = _sums(rows).median().item()
-    share = _share_with_constant_sum(total, rows, low, high)
+    # Rounding changes the sum by at most half a unit per class.
+    near = [scale for scale in SCALES if abs(total - scale) <= rows.shape[1] / 2]
+    rounded = bool(near) and _are_whole(rows)
+    if rounded:
+        total = float(near[0])
+    share = _share_with_constant_sum(total, rows, low, high, rounded=rounded)
     if share > SUM_SHARE:
-        sums = _sums(rows)
-        exact = bool(((sums - total).abs() <= SUM_TOLERANCE_OF_FEW * total).all())
-        divide = f"Divide by {total:.6g}." if exact else "Divide each row by its sum."
         raise ArgumentError(
             f"{name} are probabilities times {total:.6g}: {100 * share:.0f} % of the "
             f"rows are at least 0 and sum to {total:.6g}, as votes do",
-            f"{divide} {remedy}",
+            f"Divide by {total:.6g}. {remedy}",
         )
 
 
@@ -464,7 +469,7 @@ def _share_summing_to(whole: int, rows: Tensor, inside: Tensor) -> float:
 
 
 def _share_with_constant_sum(
-    total: float, rows: Tensor, low: Tensor, high: Tensor
+    total: float, rows: Tensor, low: Tensor, high: Tensor, *, rounded: bool = False
 ) -> float:
     """Return the share of the rows that have no negative number and sum to `total`.
 
@@ -477,6 +482,7 @@ def _share_with_constant_sum(
         rows: All rows, shape (n, classes).
         low: The smallest number of each row, shape (n,).
         high: The largest number of each row, shape (n,).
+        rounded: Whether probabilities were multiplied by `total` and then rounded.
     """
     sums = _sums(rows)
     # Rows in which all numbers are equal, and rows in which all but one are 0, may be
@@ -486,8 +492,7 @@ def _share_with_constant_sum(
         return 0.0
     misses = (sums - total).abs()
     tolerance = SUM_TOLERANCE_OF_FEW * (high - low)
-    if _are_whole(rows):
-        # Rounding changes the sum by at most half a unit per class.
+    if rounded:
         largest = (WHOLE_TOLERANCE * (high - low)).clamp(max=rows.shape[1] / 2)
         tolerance = torch.maximum(tolerance, largest)
     constant = judged & (low >= 0) & (misses <= tolerance)

@@ -521,8 +521,7 @@ def _refuse_outputs(value: Any) -> None:
     ):
         return
     labels = others[0]
-    is_pair = len(value) == 2 and labels and scores and labels[0] == scores[0]
-    if is_pair and len(labels) < 3:
+    if len(value) == 2 and scores and labels and _are_of_rows(scores, labels):
         raise ArgumentError(
             f"one array is expected, got a tuple of two, of shapes {scores} and "
             f"{labels}",
@@ -541,12 +540,17 @@ def _refuse_outputs(value: Any) -> None:
     )
 
 
+def _are_of_rows(scores: tuple[int, ...], labels: tuple[int, ...]) -> bool:
+    """Whether the shape `labels` is that of labels of scores of the shape `scores`."""
+    return len(labels) < 3 and labels[0] == scores[0]
+
+
 def _shape(part: Any) -> tuple[int, ...] | None:
     """The shape of an array or tensor, or of what NumPy makes of `part`; or None."""
     if hasattr(part, "shape"):
         return tuple(part.shape)
     try:
-        return np.shape(part)
+        return tuple(np.shape(part))
     except (ValueError, TypeError, RuntimeError):
         return None
 
