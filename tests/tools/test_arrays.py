@@ -421,9 +421,11 @@ def test_copies_without_the_last_batch_are_refused(copies: int, dropped: int) ->
     logits, labels = drawn_rows(300)
     rows = np.tile(logits, (copies, 1))[:-dropped]
     classes = np.tile(labels, copies)[:-dropped]
-    for options in ({}, {"fit_on": "all"}):
-        with pytest.raises(ValueError, match=f"of 300 samples {copies} times"):
-            calibrate(rows, classes, **options)
+    fault = f"of 300 samples {copies} times"
+    with pytest.raises(ValueError, match=fault):
+        calibrate(rows, classes)
+    with pytest.raises(ValueError, match=fault):
+        calibrate(rows, classes, fit_on="all")
 
 
 def test_rounded_scores_and_a_few_copies_are_no_repeated_evaluation() -> None:

@@ -252,7 +252,8 @@ class Cooling:
         self.last_fit = fit
         applied = in_last_layer / present * excess
         # Logits in a narrow type may not change if they are divided by a number near 1.
-        if abs(applied - 1) > 4 * torch.finfo(rows.dtype).eps:
+        changed = abs(applied - 1) > 4 * torch.finfo(rows.dtype).eps
+        if changed and in_last_layer != present:
             self._undivided = (in_last_layer, _sums(rows))
         return applied
 
