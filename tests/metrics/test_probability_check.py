@@ -724,7 +724,7 @@ def test_logits_that_start_as_the_frequencies_of_the_classes_are_cooled() -> Non
     [
         ("one minus probabilities", "Subtract them from 1."),
         ("odds", r"x / \(1 \+ x\)."),
-        ("softmax over the rows", "over the classes, dim=1"),
+        ("softmax over the rows", r"softmax\(logits, dim=1\), over the classes"),
     ],
 )
 @pytest.mark.parametrize("kind", ["logits", "probs"])

@@ -113,7 +113,7 @@ NO_LOG_SOFTMAX = (
     "Return the logits from before the log_softmax, and train with cross_entropy "
     "instead of nll_loss."
 )
-OVER_CLASSES = "Take the softmax over the classes, dim=1, or give the logits."
+OVER_CLASSES = "Take softmax(logits, dim=1), over the classes, or give the logits."
 CENTRE = (
     "For the logit of class 1 of two, give raw or [-raw, raw] / 2 instead of "
     "[1 - raw, raw]. If they are logits, subtract each row's mean, which changes "
