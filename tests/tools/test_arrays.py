@@ -414,6 +414,9 @@ def test_logits_clipped_anywhere_are_logits_of_labels() -> None:
     for least in (-100, -20, -5, -1):
         checked_logits((10 * logits).clip(min=least), labels)
         checked_logits(np.round(10 * logits).clip(min=least), labels)
+    unused = logits.copy()
+    unused[:, :2] = -1000
+    checked_logits(unused, labels)
 
 
 @pytest.mark.parametrize(("copies", "dropped"), [(2, 8), (4, 1), (3, 25)])
@@ -625,7 +628,7 @@ SPARSE = torch.eye(3).to_sparse()
     [
         (SPARSE, "sparse, quantised or without data"),
         (torch.empty(3, 2, device="meta"), "sparse, quantised or without data"),
-        ((LOGITS, LABELS, {}), r"a tuple of \(3, 2\), .*Give predictions\[0\]"),
+        ((LOGITS, LABELS, {}), r"a tuple of \(3, 2\), .*such as predictions\[0\]"),
         (LOGITS.astype(object), r"got object .*such as array.astype\(float\)"),
         (LOGITS > 0, r"got bool .*such as array.astype\(float\)"),
     ],

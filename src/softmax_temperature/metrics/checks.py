@@ -363,16 +363,23 @@ def _is_fill(lowest: float, label_scores: Tensor, scores: Tensor) -> bool:
         lowest, others.min().item(), highest, TOP_DISTANCE
     ):
         return False
-    rows = 0
     next_lowest = math.inf
+    filled = []
+    in_column = torch.zeros(scores.shape[1], dtype=torch.int64, device=scores.device)
     for piece in scores.split(max(1, PIECE // scores.shape[1])):
-        rows += int((piece == lowest).any(dim=1).sum())
-        above = torch.where(piece > lowest, piece, math.inf)
+        fills = piece == lowest
+        filled.append(fills.sum(dim=1))
+        in_column += fills.sum(dim=0)
+        above = torch.where(fills | (piece < lowest), math.inf, piece)
         next_lowest = min(next_lowest, above.min().item())
-    return any(
-        rows >= share * len(scores)
-        and _is_below(lowest, next_lowest, highest, distance)
-        for share, distance in ((FILL_SHARE, FILL_DISTANCE), (TOP_SHARE, TOP_DISTANCE))
+    in_row = torch.cat(filled)
+    common = int((in_row > 0).sum()) >= FILL_SHARE * len(scores)
+    # A class that never occurs may have one low logit in every row, so its column does
+    # not count.
+    unused = (in_column == len(scores)).sum()
+    in_most = int((in_row > unused).sum()) >= TOP_SHARE * len(scores)
+    return (common and _is_below(lowest, next_lowest, highest, FILL_DISTANCE)) or (
+        in_most and _is_below(lowest, next_lowest, highest, TOP_DISTANCE)
     )
 
 
