@@ -472,7 +472,8 @@ def compare(
     """Check whether the results in this folder equal a commit's.
 
     Counts the files that are equal, and names the verdicts that differ and the largest
-    relative difference between numbers. Exits with 1 if results are not reproduced.
+    relative difference between numbers. Exits with 1 if results are not reproduced, or
+    if they are equal but were not computed here with the parameters of params.yaml.
     """
     from softmax_temperature.params import read_params
 
@@ -484,6 +485,11 @@ def compare(
         comparison = comparing.compare_studies(first, other)
     else:
         comparison = comparing.compare_with_commit(first, revision)
+        if comparison.agrees:
+            # Committed files equal themselves, whether or not anything has run.
+            with uncollected():
+                from softmax_temperature.tools import project
+            comparison.not_run = project.not_run(first)
     print(comparison)
     if not comparison.reproduced:
         raise typer.Exit(1)

@@ -73,6 +73,9 @@ class Comparison:
         pictures: Figures and notebooks whose bytes differ. They do not count, because
             the numbers that they show are in tables.
         processors: The processors of the two states, if they are of different kinds.
+        not_run: The reason why equal files are no reproduction, as a sentence: the
+            results were not computed in this folder, or with other parameters. Empty if
+            they were, or if two studies are compared.
     """
 
     files: int = 0
@@ -83,9 +86,10 @@ class Comparison:
     missing: list[str] = field(default_factory=list)
     pictures: list[str] = field(default_factory=list)
     processors: tuple[str, str] | None = None
+    not_run: str = ""
 
     @property
-    def reproduced(self) -> bool:
+    def agrees(self) -> bool:
         """Whether verdicts, texts and names of files are equal, and numbers agree.
 
         Numbers agree if their relative difference is at most `CLOSE`. Pictures may
@@ -94,10 +98,17 @@ class Comparison:
         agree = self.largest is None or self.largest.relative <= CLOSE
         return agree and not (self.verdicts or self.texts or self.missing)
 
+    @property
+    def reproduced(self) -> bool:
+        """Whether the two states agree, and this folder's results were computed here."""
+        return self.agrees and not self.not_run
+
     def __str__(self) -> str:
         """One sentence, then the first differences of each kind, one per line."""
         lines = [self._sentence()]
-        if self.processors is not None and not self.reproduced:
+        if self.agrees and self.not_run:
+            lines.append(f"  {self.not_run}")
+        if self.processors is not None and not self.agrees:
             lines.append(
                 "  Different kinds of processors round differently, so training runs "
                 "drift apart from the first step. To check the code, compare with "
@@ -109,18 +120,20 @@ class Comparison:
         lines += _listed("picture or notebook differs", self.pictures)
         return "\n".join(lines)
 
-    def _sentence(self) -> str:
-        if self.equal == self.files:
-            return f"Reproduced: all {self.files} files are equal byte for byte."
-        if self.reproduced:
-            head = "Reproduced"
-        elif self.processors is not None:
+    def _head(self) -> str:
+        if self.agrees:
+            return "Equal, but not run here" if self.not_run else "Reproduced"
+        if self.processors is not None:
             kinds = " and ".join(self.processors)
-            head = f"Not comparable bit by bit, because they ran on {kinds}"
-        elif self.verdicts or self.missing:
-            head = "Not reproduced"
-        else:
-            head = "Same verdicts, other numbers or texts"
+            return f"Not comparable bit by bit, because they ran on {kinds}"
+        if self.verdicts or self.missing:
+            return "Not reproduced"
+        return "Same verdicts, other numbers or texts"
+
+    def _sentence(self) -> str:
+        head = self._head()
+        if self.equal == self.files:
+            return f"{head}: all {self.files} files are equal byte for byte."
         parts = [f"{self.equal} of {self.files} files are equal byte for byte"]
         if self.largest is not None:
             parts.append(

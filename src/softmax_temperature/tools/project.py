@@ -1,11 +1,12 @@
 """The state of the project's folder: the cells that would run, and damaged files."""
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
 from softmax_temperature.papers.shared.provenance import recorded_stages
-from softmax_temperature.params import Params, read_yaml
+from softmax_temperature.params import Params, read_params, read_yaml
 from softmax_temperature.runner.artifacts import (
     MANIFEST,
     ArtifactError,
@@ -31,6 +32,7 @@ from softmax_temperature.runner.loading import uncollected
 from softmax_temperature.stages import label, stages_of
 from softmax_temperature.stages.inputs import missing_lines, without_missing
 
+LOCK = Path("dvc.lock")
 # The number of cells that a plan lists by name, among those to run.
 NAMES_SHOWN = 5
 # Width of the column of stage names.
@@ -122,6 +124,54 @@ def plan(params: Params) -> list[StagePlan]:
     return plans
 
 
+def not_run(study: str, file: Path = Path("params.yaml")) -> str:
+    """Say why the study's results were not computed in this folder.
+
+    The parameter file may be of another profile, or may have changed since the last
+    run that dvc.lock records, or cells may still have to run.
+
+    Returns:
+        A sentence with the remedy, or an empty text if the results were computed here.
+    """
+    params = read_params(file)
+    if params.profile != study:
+        return (
+            f"{file} is of profile {params.profile}, so nothing says that {study} ran "
+            f"here. Run: softmax-temperature profile {study}, then dvc repro"
+        )
+    changed = _changed_since_the_run(file, params.papers)
+    if changed:
+        return (
+            "Nothing has been run with these parameters: since the last run, "
+            f"{', '.join(changed)} changed. Run: dvc repro"
+        )
+    plans = plan(params)
+    cells = sum(stage.cells or 0 for stage in plans)
+    to_run = sum(len(stage.to_run) for stage in plans)
+    if to_run:
+        return f"{to_run} of {cells} cells must still run. Run: dvc repro"
+    return ""
+
+
+def _changed_since_the_run(file: Path, papers: Collection[str]) -> list[str]:
+    """The keys of the parameters that differ from those in dvc.lock, for `papers`."""
+    if not LOCK.is_file():
+        return []
+    current = read_yaml(file)
+    changed = []
+    for name, stage in read_yaml(LOCK)["stages"].items():
+        _, _, paper = name.partition("@")
+        if paper and paper not in papers:
+            continue
+        for key, value in stage.get("params", {}).get(file.name, {}).items():
+            now = current
+            for part in key.split("."):
+                now = now.get(part) if isinstance(now, dict) else None
+            if now != value:
+                changed.append(key)
+    return sorted(set(changed))
+
+
 def _note(error: InputError, params: Params) -> str:
     """Say why the cells cannot be listed, and what to do about it."""
     if isinstance(error, NotDownloadedError) and params.data.download:
@@ -137,7 +187,7 @@ def _require_package_of_this_folder() -> None:
         raise InputError(
             f"is not the imported package, which is {imported}",
             where=str(here),
-            remedy="Run `PYTHONPATH=src softmax-temperature plan`.",
+            remedy="Run the command again with PYTHONPATH=src.",
         )
 
 
@@ -211,8 +261,8 @@ def _total(plans: list[StagePlan], params: Params) -> str:
     unit = "minute" if rounded == 1 else "minutes"
     of_others = "for the others " if unknown else ""
     return (
-        f"{total}, about {rounded} {unit} {of_others}with {workers} at a time, as "
-        "recorded for this profile"
+        f"{total}, about {rounded} {unit} {of_others}with {workers} at a time, on "
+        "the machine of the recorded run"
     )
 
 
