@@ -17,10 +17,10 @@ from softmax_temperature.runner.artifacts import new_artifact, open_artifact
 from softmax_temperature.runner.cells import WORK, run_cells
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.stages.fetch import fetch
-from softmax_temperature.tools import cli
-from softmax_temperature.tools.project import plan, summary, verify
+from softmax_temperature.tools import cli, project
+from softmax_temperature.tools.project import StagePlan, plan, summary, verify
 from softmax_temperature.tools.verdicts import rejudge
-from tests.profiles import profile
+from tests.profiles import profile, rendered
 from tests.serial import SERIAL
 
 
@@ -220,7 +220,77 @@ def test_minutes_are_those_of_the_cells_that_ran_before() -> None:
     assert known.endswith("4.0 min on the recorded machine")
     assert unknown == "minutes unknown for 2 cells"
     last = summary(plans, params).splitlines()[-1]
-    assert "about 2 minutes for the others with 2 at a time" in last
+    assert last.endswith(
+        "about 2 minutes for the others with 2 at a time, on the machine of the "
+        "recorded run"
+    )
+
+
+def commit_results_of(study: str) -> None:
+    """Commit a file of results, beside the parameters of a profile."""
+    text, _ = rendered(study)
+    Path("params.yaml").write_text(text)
+    Path("results", study).mkdir(parents=True)
+    Path("results", study, "runs.csv").write_text("seed,accuracy\n0,0.5\n")
+    author = ["-c", "user.name=a", "-c", "user.email=a@b.c"]
+    for arguments in (["init", "-q"], ["add", "-A"], [*author, "commit", "-qm", "Run"]):
+        subprocess.run(["git", *arguments], check=True)  # noqa: S607
+
+
+def test_committed_results_are_no_reproduction_before_their_cells_have_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    commit_results_of("smoke")
+    ended = CliRunner().invoke(cli.app, ["compare"])
+    assert ended.exit_code == 1
+    equal, reason = ended.stdout.splitlines()
+    assert equal == "Equal, but not run here: all 1 files are equal byte for byte."
+    count = sum(len(stage.to_run) for stage in plan(profile("smoke")))
+    assert count > 50
+    assert reason == f"  {count} of {count} cells must still run. Run: dvc repro"
+    finished = [StagePlan("fetch", 5), StagePlan("collect", None)]
+    monkeypatch.setattr(project, "plan", lambda _: finished)
+    ended = CliRunner().invoke(cli.app, ["compare"])
+    assert ended.exit_code == 0
+    assert ended.stdout == "Reproduced: all 1 files are equal byte for byte.\n"
+
+
+@pytest.mark.parametrize(
+    ("paper", "seeds", "says"),
+    [
+        ("focal", 0, ""),
+        ("focal", 1, "since the last run, compute.workers, seed changed. Run: dvc"),
+        # params.yaml leaves this paper out.
+        ("another", 1, ""),
+    ],
+)
+def test_committed_results_are_no_reproduction_with_other_parameters(
+    paper: str, seeds: int, says: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(project, "plan", lambda _: [StagePlan("fetch", 5)])
+    commit_results_of("smoke")
+    params = profile("smoke")
+    recorded = {
+        "profile": params.profile,
+        "seed": params.seed + seeds,
+        "compute.workers": params.compute.workers + seeds,
+    }
+    lock = {"stages": {f"collect@{paper}": {"params": {"params.yaml": recorded}}}}
+    # YAML includes JSON.
+    Path("dvc.lock").write_text(json.dumps(lock))
+    ended = CliRunner().invoke(cli.app, ["compare"])
+    assert ended.exit_code == bool(says)
+    assert says in ended.stdout
+    assert ended.stdout.startswith("Equal" if says else "Reproduced")
+
+
+def test_another_study_than_that_of_the_parameters_is_not_called_reproduced() -> None:
+    commit_results_of("smoke")
+    text, _ = rendered("mini")
+    Path("params.yaml").write_text(text)
+    ended = CliRunner().invoke(cli.app, ["compare", "--study", "smoke"])
+    assert ended.exit_code == 1
+    assert "params.yaml is of profile mini" in ended.stdout
 
 
 def test_a_plan_says_which_stages_have_no_cells() -> None:
