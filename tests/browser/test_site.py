@@ -23,6 +23,7 @@ PAGES = (
     "scorecard/cooling.html",
     "scorecard/classifier_temperature.html",
     "scorecard/temperature_check.html",
+    "scorecard/criteria.html",
     "protocol.html",
     "protocol_history.html",
     "questions.html",

@@ -51,7 +51,7 @@ def limit(repeats: int) -> float:
     return float(ALLOWED + 3.1 * (ALLOWED * (1 - ALLOWED) / repeats) ** 0.5)
 
 
-# Simulation results for docs/scorecard.md. -----------------------------------------
+# Simulation results for docs/scorecard/criteria.md. --------------------------------
 
 SIMULATED: dict[tuple[str, int], list[str]] = {}
 """Claims with their shares, by what was simulated and the number of studies."""

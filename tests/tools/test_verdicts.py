@@ -164,15 +164,50 @@ def test_the_scorecard_lists_verdicts_that_link_to_the_papers_pages(
     assert {line.count("|") for line in page(results).splitlines()} == {0, 3}
 
 
-def test_untested_claims_that_secondary_studies_contradict_are_counted(
+def test_untested_claims_are_counted_by_the_verdicts_of_secondary_studies(
     tmp_path: Path,
 ) -> None:
-    unrun = {"primary": "full"}
-    write(tmp_path, "another", {**AGAINST, **unrun}, {"id": "b", **unrun})
+    verdicts: list[dict[str, Any]] = [AGAINST, {}, {}, OPEN, UNTESTED, {}]
+    rows: list[dict[str, Any]] = [
+        {"id": name, "primary": "full", **row}
+        for name, row in zip("abcdef", verdicts, strict=True)
+    ]
+    write(tmp_path, "another", *rows)
+    # The third claim holds in one of two studies; the sixth, in the one that decides.
+    other = [{**rows[2], **AGAINST}, rows[3], {**rows[5], **OPEN}]
+    write(tmp_path, "third", *other)
+    counts = "2 hold, 1 contradicted, 1 mixed, 1 inconclusive, 1 not tested"
     assert index(tmp_path).endswith(
-        "[2 claims](scorecard/focal.md#not-tested), "
-        "of which secondary studies contradict 1"
+        f"[6 claims](scorecard/focal.md#not-tested); in secondary studies {counts}"
     )
+    assert f"In secondary studies: {counts}.\n\n### " in page(tmp_path)
+    shown = " ".join(scorecard_text(tmp_path).split())
+    assert f"(of those not tested, in secondary studies {counts})" in shown
+
+
+@pytest.mark.parametrize(
+    ("others", "says"),
+    [
+        ([AGAINST], "; in secondary studies contradicted"),
+        ([{}, OPEN], "; in secondary studies holds"),
+        ([AGAINST, {}], "; in secondary studies mixed"),
+        ([OPEN, UNTESTED], ""),
+    ],
+)
+def test_an_inconclusive_claim_names_what_secondary_studies_decide(
+    others: list[dict[str, Any]], says: str, tmp_path: Path
+) -> None:
+    write(tmp_path, "two", OPEN)
+    for number, row in enumerate(others):
+        write(tmp_path, f"study_{number}", row)
+    assert index(tmp_path).endswith(f"[A beats B.](scorecard/focal.md#claim-a){says}")
+
+
+def test_a_study_without_results_is_listed_as_not_run(tmp_path: Path) -> None:
+    write(tmp_path, "text", {"primary": "focal_full"})
+    lines = index(tmp_path).splitlines()
+    assert f"- `focal_full`: {STUDIES['focal_full']}; not run" in lines
+    assert f"- `text`: {STUDIES['text']}" in lines
 
 
 def test_a_pilot_is_not_a_study(results: Path) -> None:
@@ -359,7 +394,7 @@ def test_the_committed_pages_are_those_that_the_command_writes(
     file.write_text((docs / file.name).read_text())
     write_scorecard(file, project_root / "results")
     written = {path.relative_to(tmp_path) for path in tmp_path.rglob("*.md")}
-    pages = {Path("scorecard") / path.name for path in docs.glob("scorecard/*")}
+    pages = {Path("scorecard") / f"{paper}.md" for paper in PAPERS}
     assert written == {Path(file.name), *pages}
     for path in written:
         assert (docs / path).read_text() == (tmp_path / path).read_text()

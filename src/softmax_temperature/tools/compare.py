@@ -100,7 +100,7 @@ class Comparison:
 
     @property
     def reproduced(self) -> bool:
-        """Whether the two states agree, and this folder's results were computed here."""
+        """Whether the states agree, and this folder's results were computed here."""
         return self.agrees and not self.not_run
 
     def __str__(self) -> str:

@@ -5,9 +5,11 @@ All three read `results/`. The register keeps every version of every claim.
 
 import re
 import textwrap
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain, product
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
@@ -37,6 +39,10 @@ OPEN = "<!-- scorecard -->"
 CLOSE = "<!-- /scorecard -->"
 # Width of a terminal in columns.
 WIDTH = 80
+_OF_PRIMARY = "its primary study, {primary}, "
+"""The start of the note on a claim whose primary study has no results."""
+MIXED = "mixed"
+"""The word for a claim that holds in one secondary study and not in another."""
 _EMPTY = "–"
 # Stands for a vertical bar, which would end a cell of a Markdown table.
 _BAR = "&#124;"
@@ -106,11 +112,11 @@ def scorecard(of_papers: Mapping[str, Sequence[Evidence]], folder: str) -> str:
 def _verdicts(claims: Sequence[Evidence], page: str) -> str:
     """The verdicts on tested claims as a list with links to `page`.
 
-    Claims that their primary studies do not test are counted, with those that other
-    studies contradict. Each claim has an anchor, the same as on `page`.
+    Claims that their primary studies do not test are only counted, with the verdicts
+    of secondary studies. Each claim has an anchor, the same as on `page`.
     """
     lines = []
-    untested = [claim for claim in claims if claim.primary["verdict"] == NOT_TESTED]
+    untested = untested_claims(claims)
     for claim in claims:
         if claim in untested:
             continue
@@ -118,20 +124,70 @@ def _verdicts(claims: Sequence[Evidence], page: str) -> str:
         fields = _fields(claim)
         words = re.sub(r"([\[\]])", r"\\\1", fields["claim"])
         badges = _badges(fields["verdict"])
-        lines.append(f"- {_place(name)}{badges} [{words}]({page}#claim-{name})")
+        line = f"- {_place(name)}{badges} [{words}]({page}#claim-{name})"
+        if claim.primary["verdict"] == INCONCLUSIVE:
+            line += _decided_elsewhere(claim)
+        lines.append(line)
     if untested:
         count = len(untested)
         words = "1 claim" if count == 1 else f"{count} claims"
         text = f"{_badges(NOT_TESTED)} [{words}]({page}#not-tested)"
-        against = sum(
-            any(row["verdict"] == CONTRADICTED for row in claim.others)
-            for claim in untested
-        )
-        if against:
-            text += f", of which secondary studies contradict {against}"
+        counts = secondary_counts(untested)
+        if counts:
+            text += f"; in secondary studies {counts}"
         places = "".join(_place(claim.primary["id"]) for claim in untested)
         lines.append(f"- {places}{text}")
     return "\n".join(lines)
+
+
+def untested_claims(claims: Iterable[Evidence]) -> list[Evidence]:
+    """The `claims` that their primary studies do not test."""
+    return [claim for claim in claims if claim.primary["verdict"] == NOT_TESTED]
+
+
+def secondary_verdict(claim: Evidence) -> str:
+    """The verdict of a claim's secondary studies, in the word of `secondary_counts`.
+
+    If some decide that the claim holds and others contradict it, the word is "mixed".
+    A study that decides counts more than one that does not.
+    """
+    verdicts = {row["verdict"] for row in claim.others}
+    if {HOLDS, CONTRADICTED} <= verdicts:
+        return MIXED
+    for verdict in (HOLDS, CONTRADICTED, INCONCLUSIVE):
+        if verdict in verdicts:
+            return verdict
+    return NOT_TESTED
+
+
+def secondary_counts(claims: Iterable[Evidence]) -> str:
+    """Count `claims` by the verdict of secondary studies, as in "8 hold, 1 mixed".
+
+    The text is empty if no secondary study tests any of the claims.
+    """
+    counts = Counter(map(secondary_verdict, claims))
+    if set(counts) <= {NOT_TESTED}:
+        return ""
+    words = {
+        HOLDS: "hold",
+        CONTRADICTED: CONTRADICTED,
+        MIXED: MIXED,
+        INCONCLUSIVE: INCONCLUSIVE,
+        NOT_TESTED: NOT_TESTED,
+    }
+    return ", ".join(
+        f"{counts[verdict]} {word}"
+        for verdict, word in words.items()
+        if counts[verdict]
+    )
+
+
+def _decided_elsewhere(claim: Evidence) -> str:
+    """The verdict of secondary studies, as an addition, if they decide the claim."""
+    verdict = secondary_verdict(claim)
+    if verdict in (HOLDS, CONTRADICTED, MIXED):
+        return f"; in secondary studies {verdict}"
+    return ""
 
 
 def paper_page(paper: str, claims: Sequence[Evidence]) -> str:
@@ -148,6 +204,12 @@ def paper_page(paper: str, claims: Sequence[Evidence]) -> str:
         here = [claim for claim in claims if claim.primary["verdict"] in verdicts]
         if here:
             parts.append(f"## {title}")
+            counts = secondary_counts(here) if NOT_TESTED in verdicts else ""
+            if counts:
+                parts.append(
+                    "The primary studies of these claims have not tested them. In "
+                    f"secondary studies: {counts}."
+                )
             parts += map(_block, here)
     return "\n\n".join(parts) + "\n"
 
@@ -198,6 +260,11 @@ def _listed_studies(claims: Iterable[Evidence], title: str) -> list[str]:
     return [title, "\n".join(f"- `{study}`: {words}" for study, words in named)]
 
 
+def _has_run(row: Mapping[str, Any]) -> bool:
+    """Whether a row is from a study that has results."""
+    return not str(row["note"]).startswith(_OF_PRIMARY.format(**row))
+
+
 def scorecard_text(results: Path = RESULTS, papers: Collection[str] = ()) -> str:
     """The scorecard for a terminal, at most 80 columns wide.
 
@@ -246,16 +313,29 @@ def _wrapped(lines: Iterable[str]) -> str:
 
 
 def _named_studies(claims: Iterable[Evidence]) -> list[tuple[str, str]]:
-    """The name and the description in `STUDIES` of each study that `claims` name."""
-    names = {
-        row["profile"] for claim in claims for row in (claim.primary, *claim.others)
-    }
-    return [(name, STUDIES[name]) for name in sorted(names) if name in STUDIES]
+    """The name and the description in `STUDIES` of each study that `claims` name.
+
+    The description says so if the study has not been run.
+    """
+    rows = [row for claim in claims for row in (claim.primary, *claim.others)]
+    run = {row["profile"] for row in rows if _has_run(row)}
+    return [
+        (name, STUDIES[name] + ("" if name in run else "; not run"))
+        for name in sorted({row["profile"] for row in rows})
+        if name in STUDIES
+    ]
 
 
 def _heading(paper: str, claims: Sequence[Evidence]) -> str:
-    """The title of `paper`, with the number of claims for each verdict."""
-    return f"{paper.replace('_', ' ').capitalize()}: {_counts(claims)}"
+    """The title of `paper`, with the number of claims for each verdict.
+
+    Claims that are not tested are also counted by the verdict of secondary studies.
+    """
+    text = f"{paper.replace('_', ' ').capitalize()}: {_counts(claims)}"
+    counts = secondary_counts(untested_claims(claims))
+    if counts:
+        text += f" (of those not tested, in secondary studies {counts})"
+    return text
 
 
 def _counts(claims: Sequence[Evidence]) -> str:
@@ -297,9 +377,7 @@ def _sides(claim: Evidence) -> list[tuple[str, str, str]]:
         number = texts["ours"]
         if row["n"] is None:
             # The name of the study stands beside the note.
-            number = texts["note"].removeprefix(
-                f"its primary study, {row['primary']}, "
-            )
+            number = texts["note"].removeprefix(_OF_PRIMARY.format(**row))
         sides.append((study, row["verdict"], number))
     return sides
 
