@@ -6,12 +6,14 @@ from itertools import product
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 from PIL import Image
-from scipy.stats import t
+from scipy.stats import t, ttest_ind
 
+from softmax_temperature.papers.cooling import study as cooling
 from softmax_temperature.papers.cooling.figures import COLOURS
 from softmax_temperature.papers.focal import study as focal
 from softmax_temperature.papers.shared import figures
@@ -55,6 +57,8 @@ def test_the_committed_studies_are_drawn_and_one_that_is_missing_is_named(
     drawn: Drawn, tmp_path: Path
 ) -> None:
     assert sorted(path.name for path in drawn.folder.iterdir()) == [
+        "summary-dark.png",
+        "summary-tall-dark.png",
         "summary-tall.png",
         "summary-tall.svg",
         "summary.png",
@@ -64,6 +68,15 @@ def test_the_committed_studies_are_drawn_and_one_that_is_missing_is_named(
         assert wide.width > wide.height
     with Image.open(drawn.folder / "summary-tall.png") as tall:
         assert tall.height > 2 * tall.width
+    for shape in ("summary", "summary-tall"):
+        with Image.open(drawn.folder / f"{shape}.png") as opened:
+            light = np.asarray(opened.convert("L"))
+        with Image.open(drawn.folder / f"{shape}-dark.png") as opened:
+            dark = np.asarray(opened.convert("L"))
+        # A corner shows the page.
+        assert light[0, 0] == 255
+        assert dark[0, 0] < 25
+        assert dark.max() > 180, "light text"
     with pytest.raises(InputError, match="table not found"):
         picture.draw(tmp_path, tmp_path / "drawn")
 
@@ -109,8 +122,9 @@ def test_accuracies_are_those_of_the_table_with_students_interval_over_seeds(
 def test_cooling_has_the_colours_of_its_own_figures_and_says_what_it_trained(
     drawn: Drawn,
 ) -> None:
-    assert len(drawn.figures) == 2, "wide and tall"
-    for figure in drawn.figures:
+    assert len(drawn.figures) == 4, "wide and tall, for light and for dark pages"
+    pages = (picture.PAGES[0], picture.PAGES[0], picture.PAGES[1], picture.PAGES[1])
+    for figure, page in zip(drawn.figures, pages, strict=True):
         (panel,) = (axes for axes in figure.axes if "Cooling" in axes.get_title("left"))
         assert "10,000 images, half width" in panel.get_title("left")
         handles, labels = panel.get_legend_handles_labels()
@@ -119,4 +133,37 @@ def test_cooling_has_the_colours_of_its_own_figures_and_says_what_it_trained(
             if mode == "none":
                 continue
             dots = shown[label.lower()]
-            assert dots.lines[0].get_color() == COLOURS[mode]
+            colour = page.colour(COLOURS[mode])
+            assert dots.lines[0].get_color() == colour
+            # The printed values have crosses of the same colour.
+            (crosses,) = [
+                line
+                for line in panel.lines
+                if line.get_marker() == "x" and line.get_color() == colour
+            ]
+            assert np.size(crosses.get_xdata()) == len(panel.get_yticks())
+        assert shown["printed"].get_color() == page.ink
+
+
+def test_gains_over_all_seeds_are_welchs_and_those_of_the_page(results: Path) -> None:
+    runs = cooling.read(results / picture.COOLING)
+    table = pd.read_csv(results / picture.COOLING / "tables/table_1.csv")
+    gains = picture.gains_over_all_seeds(table)
+    assert list(gains) == ["distributed", "periodic"]
+    chosen = runs.table.query("role == 'table_1' and schedule == 'none'")
+    chosen = chosen.assign(accuracy=cooling.ACCURACY.of(runs, chosen))
+    values = dict(list(chosen.groupby("mode")["accuracy"]))
+    page = " ".join((results.parent / "docs/cooling.md").read_text().split())
+    texts = []
+    for mode, gain in gains.items():
+        test = ttest_ind(values[mode], values["none"], equal_var=False)
+        expected = test.confidence_interval(0.9)
+        assert gain.n == len(values[mode]) > len(values["none"])
+        assert gain.ends == pytest.approx((expected.low, expected.high), abs=1e-5)
+        low, high = gain.ends or ()
+        interval = f"[{100 * low:.1f}, {100 * high:.1f}]"
+        texts.append(f"{100 * gain.value:.1f} {interval}")
+    said = (
+        f"distributed Cooling gains {texts[0]} points and periodic Cooling {texts[1]}."
+    )
+    assert said in page

@@ -1,20 +1,26 @@
 """The picture on the front page: one finding per paper, from committed studies.
 
-Dots are our values, with 90 % intervals; crosses are the values that the papers print.
-Our values are estimated from the studies' runs and measured tables. For Cooling, they
-are estimated in the same way as for the paper's claims.
+Dots are our values, with 90 % intervals; crosses of the same colour are the values that
+the papers print. Our values are estimated from the studies' runs and tables. For
+Cooling, they are estimated in the same way as for the paper's claims, except in the row
+of all seeds.
 
-The picture is drawn in two versions: `summary` has two columns, for the screen of a
-desktop, and `summary-tall` has one column, for the screen of a phone.
+The picture is drawn in two shapes: `summary` has two columns, for the screen of a
+desktop, and `summary-tall` has one column, for the screen of a phone. Each of them also
+has a version for dark pages, `summary-dark` and `summary-tall-dark`.
 """
 
 import textwrap
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import matplotlib as mpl
 import numpy as np
+import pandas as pd
 from matplotlib.axes import Axes
+from scipy import stats
 
 from softmax_temperature.papers.classifier_temperature import study as collection
 from softmax_temperature.papers.cooling import study as cooling
@@ -26,9 +32,15 @@ from softmax_temperature.papers.shared import figures
 from softmax_temperature.papers.shared.contrasts import Mean
 from softmax_temperature.papers.shared.display import MODES, SCHEDULE_WORDS, SCHEDULES
 from softmax_temperature.papers.shared.factors import dataset_in
+from softmax_temperature.papers.shared.files import read_csv
 from softmax_temperature.papers.shared.printed import published
 from softmax_temperature.papers.shared.runs import Runs
-from softmax_temperature.papers.shared.statistics import OverTasks, Quantity, Task
+from softmax_temperature.papers.shared.statistics import (
+    Estimate,
+    OverTasks,
+    Quantity,
+    Task,
+)
 from softmax_temperature.papers.temperature_check import study as temperature_check
 from softmax_temperature.papers.temperature_check.figures import sweep_title
 
@@ -55,25 +67,74 @@ _SCALINGS = {
 }
 """The printed metric, the hue and the vertical shift for each scaling."""
 _CROSS: Any = {
-    "color": figures.BLACK,
     "zorder": 4,
     "marker": "x",
     "ls": "none",
-    "markersize": 5,
-    "mew": 1.1,
+    "markersize": 6,
+    "mew": 1.3,
 }
+
+
+@dataclass(frozen=True)
+class Page:
+    """The page that the picture is on.
+
+    Attributes:
+        suffix: The end of the picture's name.
+        endings: The formats of the picture.
+        settings: matplotlib's settings, in addition to those of `figures.style`.
+        ink: The colour of text and axes.
+        replaced: The colours to draw in place of others, which are too faint here.
+    """
+
+    suffix: str = ""
+    endings: Sequence[str] = ("svg", "png")
+    # The type is Any because matplotlib's stubs list every key.
+    settings: Any = field(default_factory=dict)
+    ink: Any = figures.BLACK
+    replaced: Mapping[Any, Any] = field(default_factory=dict)
+
+    def colour(self, colour: Any) -> Any:
+        """The colour that `colour` has on this page."""
+        return self.replaced.get(colour, colour)
+
+
+_DARK_PAPER = "#0d1117"
+_DARK_INK = "#d1d7e0"
+_INKED = (
+    "axes.edgecolor",
+    "axes.labelcolor",
+    "text.color",
+    "xtick.color",
+    "ytick.color",
+)
+PAGES = (
+    Page(),
+    Page(
+        suffix="-dark",
+        endings=("png",),
+        settings={
+            "figure.facecolor": _DARK_PAPER,
+            "axes.facecolor": _DARK_PAPER,
+            **dict.fromkeys(_INKED, _DARK_INK),
+        },
+        ink=_DARK_INK,
+        # Light blue in place of dark blue.
+        replaced={figures.HUES[0]: figures.HUES[9]},
+    ),
+)
 
 
 @figures.style()
 def draw(results: Path, folder: Path) -> list[Path]:
-    """Draw the wide and the tall picture into a folder, each as svg and png.
+    """Draw the wide and the tall picture for each of `PAGES`.
 
     Args:
         results: The folder of all results.
         folder: The folder to write the pictures into.
 
     Returns:
-        The paths of the two png files.
+        The paths of the png files.
     """
     studies = (
         focal.read(results / FOCAL),
@@ -81,22 +142,35 @@ def draw(results: Path, folder: Path) -> list[Path]:
         collection.read(results / RULES),
         temperature_check.read(results / SWEEPS),
     )
-    wide, grid = figures.panels(4, columns=2, width=9.5, row=3.4)
-    _draw_panels(grid, studies)
-    figures.save(wide, folder, WIDE)
-    tall, grid = figures.panels(4, columns=1, width=4.6, row=3.3)
-    _draw_panels(grid, studies)
-    figures.save(tall, folder, TALL)
-    return [folder / f"{name}.png" for name in (WIDE, TALL)]
+    gains = gains_over_all_seeds(read_csv(results / COOLING / "tables/table_1.csv"))
+    names = []
+    for page in PAGES:
+        with mpl.rc_context(page.settings):
+            wide, grid = figures.panels(4, columns=2, width=9.5, row=3.7)
+            _draw_panels(grid, studies, gains, page)
+            figures.save(wide, folder, WIDE + page.suffix, page.endings)
+            tall, grid = figures.panels(4, columns=1, width=4.6, row=3.7)
+            _draw_panels(grid, studies, gains, page)
+            figures.save(tall, folder, TALL + page.suffix, page.endings)
+        names += [WIDE + page.suffix, TALL + page.suffix]
+    return [folder / f"{name}.png" for name in names]
 
 
-def _draw_panels(grid: Sequence[Axes], studies: Sequence[Runs]) -> None:
-    draw = (_losses, _modes, _rules, _inverse_temperatures)
-    for axes, panel, runs in zip(grid, draw, studies, strict=True):
-        panel(axes, runs)
+def _draw_panels(
+    grid: Sequence[Axes],
+    studies: Sequence[Runs],
+    gains: Mapping[str, Estimate],
+    page: Page,
+) -> None:
+    losses, modes, rules, inverse_temperatures = grid
+    of_losses, of_modes, of_rules, of_temperatures = studies
+    _losses(losses, of_losses, page)
+    _modes(modes, of_modes, gains, page)
+    _rules(rules, of_rules, page)
+    _inverse_temperatures(inverse_temperatures, of_temperatures, page)
 
 
-def _losses(axes: Axes, runs: Runs) -> None:
+def _losses(axes: Axes, runs: Runs, page: Page) -> None:
     """Draw the calibration error of each loss, before and after temperature scaling.
 
     The error is measured after the last epoch. The temperature is the one with the
@@ -109,15 +183,17 @@ def _losses(axes: Axes, runs: Runs) -> None:
     losses = list(focal.TABLE_1_LOSSES)
     parts = calibration(runs)
     for scaling, (metric, hue, shift) in _SCALINGS.items():
-        dots = [parts.get((scaling, loss)) for loss in losses]
-        _dots(axes, dots, shift, label=scaling, color=figures.HUES[hue])
-        _crosses(axes, [crosses[metric, loss] for loss in losses], shift)
+        dots = [_estimate(parts.get((scaling, loss))) for loss in losses]
+        colour = page.colour(figures.HUES[hue])
+        _dots(axes, dots, shift, label=scaling, color=colour)
+        _crosses(axes, [crosses[metric, loss] for loss in losses], shift, colour)
     title = (
         "Focal loss: calibration error by loss\n"
         f"CIFAR-10, 10,000 images, {_seeds(parts)}"
     )
     unit = "expected calibration error (%)"
-    _finish(axes, losses, unit, title, "printed: ResNet-50")
+    _finish(axes, losses, unit, title)
+    _legend_with_crosses(axes, "printed: ResNet-50", page)
     axes.set_xlim(left=0)
 
 
@@ -143,7 +219,7 @@ def calibration(runs: Runs) -> dict[tuple[str, str], Quantity]:
     return parts
 
 
-def _rules(axes: Axes, runs: Runs) -> None:
+def _rules(axes: Axes, runs: Runs, page: Page) -> None:
     """Draw the accuracy that each rule loses compared with the best value.
 
     The intervals show the variation over data sets.
@@ -151,7 +227,7 @@ def _rules(axes: Axes, runs: Runs) -> None:
     rules = runs.tables["rules"]
     lost = rules.groupby(["rule", "dataset"])["accuracy_lost"].mean()
     parts = [OverTasks((Task(rule, tuple(lost[rule])),)) for rule in _RULES]
-    _dots(axes, parts, 0.0, color=figures.HUES[0])
+    _dots(axes, [*map(_estimate, parts)], 0.0, color=page.colour(figures.HUES[0]))
     datasets = rules["dataset"].nunique()
     title = (
         "Cosine classifier: accuracy lost by each rule\n"
@@ -161,8 +237,44 @@ def _rules(axes: Axes, runs: Runs) -> None:
     axes.set_xlim(left=0)
 
 
-def _modes(axes: Axes, runs: Runs) -> None:
-    """Draw the accuracy that each mode of Cooling adds, measured as in the claims."""
+def gains_over_all_seeds(table_1: pd.DataFrame) -> dict[str, Estimate]:
+    """The accuracy that Cooling adds without a schedule, over all seeds, by mode.
+
+    Claims pair runs of equal seeds, and some modes have more seeds than the network
+    without Cooling. Here all seeds are compared, with Welch's 90 % interval. A mode
+    without further seeds is left out.
+
+    Args:
+        table_1: The study's own Table 1, with `ours`, `ours_sd` and `seeds`.
+    """
+    rows = table_1.query("metric == 'accuracy' and schedule == 'none'")
+    summaries = {
+        str(row["mode"]): (float(row["ours"]), float(row["ours_sd"]), int(row["seeds"]))
+        for row in rows.to_dict("records")
+    }
+    without, sd_without, n_without = summaries["none"]
+    gains = {}
+    for mode in cooling.MODES:
+        mean, sd, n = summaries[mode]
+        if n <= n_without:
+            continue
+        variance = sd**2 / n
+        variance_without = sd_without**2 / n_without
+        both = variance + variance_without
+        freedom = both**2 / (
+            variance**2 / (n - 1) + variance_without**2 / (n_without - 1)
+        )
+        reach = float(stats.t.ppf(0.95, freedom)) * both**0.5
+        gain = mean - without
+        gains[mode] = Estimate(gain, n=n, low=gain - reach, high=gain + reach)
+    return gains
+
+
+def _modes(axes: Axes, runs: Runs, gains: Mapping[str, Estimate], page: Page) -> None:
+    """Draw the accuracy that each mode of Cooling adds, measured as in the claims.
+
+    A row below the first has the `gains` over all seeds.
+    """
     parts = {}
     for mode in cooling.MODES:
         on_schedules = gain_on_each_schedule(mode).evidence(runs).parts
@@ -170,30 +282,33 @@ def _modes(axes: Axes, runs: Runs) -> None:
             parts[mode, schedule] = part
     trained = {schedule for _, schedule in parts}
     schedules = [name for name in SCHEDULE_WORDS if SCHEDULES[name] in trained]
+    names = [SCHEDULE_WORDS[name] for name in schedules]
+    most = max(gain.n for gain in gains.values())
+    names.insert(1, f"no schedule, {most} seeds")
     printed = printed_table_1().pivot(
         index="schedule", columns="mode", values="published"
     )
     gained = figures.PERCENT * printed.sub(printed["none"], axis="index")
     for number, mode in enumerate(reversed(cooling.MODES)):
         shift = 0.22 - 0.22 * number
-        _dots(
-            axes,
-            [parts.get((mode, SCHEDULES[name])) for name in schedules],
-            shift,
-            label=MODES[mode].lower(),
-            color=COLOURS[mode],
-        )
-        _crosses(axes, gained.loc[[*schedules], mode].tolist(), shift)
-    axes.axvline(0, color=figures.BLACK, linewidth=0.7)
+        colour = page.colour(COLOURS[mode])
+        dots = [_estimate(parts.get((mode, SCHEDULES[name]))) for name in schedules]
+        dots.insert(1, gains.get(mode))
+        _dots(axes, dots, shift, label=MODES[mode].lower(), color=colour)
+        crosses = gained.loc[[*schedules], mode].tolist()
+        crosses.insert(1, np.nan)
+        _crosses(axes, crosses, shift, colour)
+    axes.axvline(0, color=page.ink, linewidth=0.7)
     title = (
         "Cooling: accuracy gained on each schedule\n"
         f"CIFAR-10, 10,000 images, half width, {_seeds(parts)}"
     )
-    shown = [textwrap.fill(SCHEDULE_WORDS[name], 12) for name in schedules]
-    _finish(axes, shown, "accuracy gained (points)", title, "printed")
+    shown = [textwrap.fill(name, 12) for name in names]
+    _finish(axes, shown, "accuracy gained (points)", title)
+    _legend_with_crosses(axes, "printed", page)
 
 
-def _inverse_temperatures(axes: Axes, runs: Runs) -> None:
+def _inverse_temperatures(axes: Axes, runs: Runs, page: Page) -> None:
     """Draw the test accuracy of each network by inverse temperature.
 
     Each point is the mean over fresh seeds, at the learning rate that has the best
@@ -214,7 +329,7 @@ def _inverse_temperatures(axes: Axes, runs: Runs) -> None:
             fmt="o-",
             markersize=4,
             linewidth=1.2,
-            color=figures.HUES[hue],
+            color=page.colour(figures.HUES[hue]),
             label=sweep_title(network, between="; "),
         )
     axes.set_xscale("log")
@@ -239,20 +354,23 @@ def accuracies(runs: Runs) -> dict[tuple[str, float], Quantity]:
     return parts
 
 
-def _dots(
-    axes: Axes, parts: Sequence[Quantity | None], shift: float, **look: Any
-) -> None:
-    """Draw `parts` with their 90 % intervals, in percent, one below the other.
+def _estimate(part: Quantity | None) -> Estimate | None:
+    return None if part is None else part.estimate()
 
-    A part that is None is not drawn.
+
+def _dots(
+    axes: Axes, estimates: Sequence[Estimate | None], shift: float, **look: Any
+) -> None:
+    """Draw `estimates` with their 90 % intervals, in percent, one below the other.
+
+    An estimate that is None is not drawn.
     """
     heights = []
     values = []
     reaches = []
-    for place, part in enumerate(parts):
-        if part is None:
+    for place, estimate in enumerate(estimates):
+        if estimate is None:
             continue
-        estimate = part.estimate()
         low, high = estimate.ends or (estimate.value, estimate.value)
         heights.append(shift - place)
         values.append(figures.PERCENT * estimate.value)
@@ -273,8 +391,8 @@ def _dots(
     )
 
 
-def _crosses(axes: Axes, values: Sequence[float], shift: float) -> None:
-    axes.plot(values, shift - np.arange(len(values)), **_CROSS)
+def _crosses(axes: Axes, values: Sequence[float], shift: float, colour: Any) -> None:
+    axes.plot(values, shift - np.arange(len(values)), color=colour, **_CROSS)
 
 
 def _seeds(parts: Mapping[Any, Quantity]) -> str:
@@ -286,16 +404,17 @@ def _seeds(parts: Mapping[Any, Quantity]) -> str:
     return f"{fewest} to {most} seeds"
 
 
-def _finish(
-    axes: Axes, names: Sequence[str], unit: str, title: str, printed: str = ""
-) -> None:
+def _finish(axes: Axes, names: Sequence[str], unit: str, title: str) -> None:
     axes.set_yticks(-np.arange(len(names)), names)
     axes.set_ylim(0.5 - len(names), 0.5)
     axes.set_xlabel(unit)
     axes.set_title(title, loc="left")
-    if printed:
-        axes.plot([], [], label=printed, **_CROSS)
-        _legend(axes)
+
+
+def _legend_with_crosses(axes: Axes, printed: str, page: Page) -> None:
+    """Add a legend with a cross, whose colour is that of no dots, for `printed`."""
+    axes.plot([], [], label=printed, color=page.ink, **_CROSS)
+    _legend(axes)
 
 
 def _legend(axes: Axes, *, columns: int = 2) -> None:
