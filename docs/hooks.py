@@ -37,6 +37,9 @@ NOTEBOOK_PAGE = "notebook.md"
 # A notebook's numbers link to records, which the report shows but the site does not.
 TO_RECORD = re.compile(r'<a href="records\.json#[^"]*">(.*?)</a>', re.DOTALL)
 DISPLAYED = re.compile(r'<math [^>]*display="block".*?</math>', re.DOTALL)
+# A picture that has a version for dark pages, with "-dark" in its files' names.
+PICTURE = re.compile(r"<picture>.*?</picture>", re.DOTALL)
+DARK_SOURCE = re.compile(r"<source[^>]*prefers-color-scheme: dark[^>]*>\s*")
 TO_DOCS = re.compile(r'(?<=href=")((?:\.\./)+)docs/([^"#]+)\.md')
 
 
@@ -144,6 +147,7 @@ def on_page_content(html_text: str, page: Page, **_: Any) -> str:
         page.toc = _contents(drawn)
         return html_text + drawn
     drawn = re.sub(r"\$<code>([^<]+)</code>\$", _inline, html_text)
+    drawn = PICTURE.sub(_by_scheme, drawn)
     if SCORECARD.fullmatch(page.file.src_uri):
         drawn = CLAIM.sub(r'<section class="claim">\g<0></section>', drawn)
         drawn = BADGE.sub(_badge, drawn)
@@ -171,6 +175,22 @@ def _block(source: str, *_: Any, **__: Any) -> str:
 
 def _inline(code: re.Match[str]) -> str:
     return str(convert(html.unescape(code[1])))
+
+
+def _by_scheme(picture: re.Match[str]) -> str:
+    """Return a picture twice, for light and for dark pages; site.css shows one.
+
+    A browser chooses the source by the system's scheme, but readers of the site can
+    choose another.
+    """
+    light = DARK_SOURCE.sub("", picture[0])
+    if light == picture[0]:
+        return light
+    dark = light.replace(".png", "-dark.png")
+    return "".join(
+        one.replace("<picture>", f'<picture class="{scheme}">')
+        for scheme, one in (("light", light), ("dark", dark))
+    )
 
 
 def _badge(verdict: re.Match[str]) -> str:

@@ -13,7 +13,7 @@ import shutil
 import sys
 import textwrap
 import urllib.parse
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -24,9 +24,15 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 import softmax_temperature
-from softmax_temperature.papers.shared.claims import CONTRADICTED
-from softmax_temperature.papers.shared.results import evidence
-from softmax_temperature.tools import cli
+from softmax_temperature.papers.shared.claims import HOLDS, INCONCLUSIVE
+from softmax_temperature.papers.shared.files import read_csv
+from softmax_temperature.papers.shared.results import Evidence, evidence
+from softmax_temperature.tools import cli, picture
+from softmax_temperature.tools.verdicts import (
+    secondary_counts,
+    secondary_verdict,
+    untested_claims,
+)
 from tests.conftest import ROOT
 from tests.programs import run_program
 
@@ -311,6 +317,15 @@ def test_the_readme_has_at_most_1500_words_and_every_page_a_title() -> None:
     assert [page for page, text in TEXTS.items() if not text.startswith("# ")] == []
 
 
+CLAIMS: Mapping[str, list[Evidence]] = evidence(ROOT / "results")
+"""The claims of each paper, with what each study says."""
+
+
+def prose(page: str) -> str:
+    """The text of a page on one line."""
+    return " ".join(TEXTS[page].split())
+
+
 DECIDED = ("hold", "contradicted", "inconclusive")
 SCORECARD = "docs/scorecard.md"
 CLAIM = re.compile(r'^### <a id="claim-', re.MULTILINE)
@@ -337,7 +352,7 @@ def test_the_readme_counts_verdicts_as_the_scorecard_does() -> None:
     for paper, title in titles.items():
         line = rf"^- \[{title}\]\(scorecard/{paper}\.md\): (.+)$"
         (said,) = re.findall(line, TEXTS[SCORECARD], re.MULTILINE)
-        of_paper, _, ours = said.partition("; of our derivation ")
+        of_paper, _, _ = said.partition("; of our derivation ")
         counts = {
             verdict: int(count)
             for count, verdict in re.findall(r"(\d+) ([^,;]+)", of_paper)
@@ -351,25 +366,70 @@ def test_the_readme_counts_verdicts_as_the_scorecard_does() -> None:
         contradicted = counts.get("contradicted", 0)
         numbers = (sum(counts.values()), tested, counts["hold"], contradicted)
         assert row.endswith(f"| {' | '.join(map(str, numbers))} |")
-        assert ours in TEXTS["README.md"].replace("\n", " ")
-    assert f"all {sum(claims_on_pages().values())} claims" in TEXTS["README.md"]
+    known = [claim for claims in CLAIMS.values() for claim in claims]
+    derived = sum(claim.primary["derived"] for claim in known)
+    assert derived == 6
+    assert f"all {len(known)} claims, six of them ours" in prose("README.md")
+    assert len(known) == sum(claims_on_pages().values())
 
 
-def test_the_readme_counts_what_secondary_studies_contradict() -> None:
-    contradicted = {
-        paper: sum(
-            any(row["verdict"] == CONTRADICTED for row in claim.others)
-            for claim in claims
-        )
-        for paper, claims in evidence(ROOT / "results").items()
+@pytest.mark.parametrize("page", ["README.md", "docs/focal.md", "docs/cooling.md"])
+def test_pages_count_the_verdicts_of_secondary_studies_as_the_command_does(
+    page: str,
+) -> None:
+    words = {
+        "focal": r"of (?:these|the) (\d+)(?: claims)?",
+        "cooling": r"of (?:Cooling's|the) (\d+) untested(?: claims, one of them ours)?",
     }
-    said = re.search(
-        r"they contradict (\d+) claims of focal loss and (\d+) of Cooling",
-        " ".join(TEXTS["README.md"].split()),
-    )
-    assert said
-    counts = {"focal": int(said[1]), "cooling": int(said[2])}
-    assert counts == {paper: count for paper, count in contradicted.items() if count}
+    told = {"docs/focal.md": ["focal"], "docs/cooling.md": ["cooling"]}
+    for paper in told.get(page, words):
+        untested = untested_claims(CLAIMS[paper])
+        counts = re.findall(r"(\d+) (\w+)", secondary_counts(untested))
+        parts = [rf"{count} (?:are )?{word}" for count, word in counts]
+        if page == "README.md":
+            # The rest are not tested.
+            parts = parts[:4] if paper == "focal" else parts[:3]
+        between = r"(?: in secondary studies)?(?: \(.*?\))?(?:, | and )"
+        found = re.search(rf"{words[paper]}, {between.join(parts)}\b", prose(page))
+        assert found, (paper, parts)
+        assert int(found[1]) == len(untested)
+
+
+def test_the_readme_says_which_claims_of_focal_loss_hold_and_are_not_tested() -> None:
+    holding = [
+        claim.primary
+        for claim in CLAIMS["focal"]
+        if claim.primary["verdict"] == HOLDS and not claim.primary["stand_in"]
+    ]
+    linear = [row for row in holding if row["id"].startswith("linear-")]
+    two = [row for row in holding if row["n"] == 2]
+    assert (len(holding), len(linear), len(two)) == (5, 3, 2)
+    assert (
+        "Three of focal loss's five are of a linear model, two have two seeds; its "
+        "main claims are among the 28 untested."
+    ) in prose("README.md")
+    untested = untested_claims(CLAIMS["focal"])
+    assert len(untested) == 28
+    main = {
+        "flsd-53-calibrates",
+        "flsd-53-calibrates-after-scaling",
+        "accuracy-is-kept",
+    }
+    assert main <= {claim.primary["id"] for claim in untested}
+    assert {claim.primary["primary"] for claim in untested} == {"focal_full"}
+    assert "`focal_full`, which decides 28 claims of focal loss" in prose("README.md")
+
+
+def test_an_inconclusive_claim_of_cooling_is_contradicted_elsewhere() -> None:
+    decided = [
+        (paper, claim.primary["id"])
+        for paper, claims in CLAIMS.items()
+        for claim in claims
+        if claim.primary["verdict"] == INCONCLUSIVE
+        and secondary_verdict(claim) not in (INCONCLUSIVE, "not tested")
+    ]
+    assert decided == [("cooling", "distributed-is-outperformed")]
+    assert "another, inconclusive one is contradicted" in prose("README.md")
 
 
 def test_the_effects_of_the_readme_are_those_of_the_claims() -> None:
@@ -399,13 +459,9 @@ def test_the_effects_of_the_readme_are_those_of_the_claims() -> None:
     table = TEXTS["README.md"].partition("| ours | printed |")[2].partition("\n\n")[0]
     levels = {}
     for name, (study, paper, claim) in effects.items():
-        start = f"| {name}".replace("(", "([arXiv")
+        start = f"| {name}".replace("(", "([")
         (row,) = [line for line in table.splitlines() if line.startswith(start)]
-        (known,) = [
-            one
-            for one in evidence(ROOT / "results")[paper]
-            if one.primary["id"] == claim
-        ]
+        (known,) = [one for one in CLAIMS[paper] if one.primary["id"] == claim]
         sides = {one["profile"]: one for one in known.sides}
         assert ("secondary study" in row) == (study != known.primary["primary"])
         scale, digits = (1, 2) if paper == "classifier_temperature" else (100, 1)
@@ -423,7 +479,7 @@ def test_the_effects_of_the_readme_are_those_of_the_claims() -> None:
             assert f"{value}{points} [{low}, {high}]" in row
         printed = row.rpartition("|")[0].rpartition("|")[2].strip()
         if found["published"] is None:
-            assert printed == "not available"
+            assert printed == "not known"
         else:
             assert float(printed) == pytest.approx(
                 scale * found["published"], abs=0.5 * 10**-digits
@@ -437,40 +493,180 @@ def test_the_effects_of_the_readme_are_those_of_the_claims() -> None:
     ) in said
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
-def test_the_conclusions_are_those_of_the_results(page: str) -> None:
-    text = " ".join(TEXTS[page].split())
-    claims = {
-        (paper, side["profile"], claim.primary["id"]): side
-        for paper, known in evidence(ROOT / "results").items()
-        for claim in known
-        for side in claim.sides
-    }
+SIDES: Mapping[tuple[str, str], Mapping[str, Any]] = {
+    (side["profile"], claim.primary["id"]): side
+    for claims in CLAIMS.values()
+    for claim in claims
+    for side in claim.sides
+}
+"""What a study says of a claim, by study and claim."""
+MODES = ("last-layer", "distributed", "periodic")
+FINDINGS = pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
+
+
+def points(value: float, digits: int = 1) -> str:
+    """A fraction in percentage points."""
+    return f"{100 * value:.{digits}f}"
+
+
+def ends(values: Iterable[float]) -> str:
+    """The least and the greatest of some fractions, in percentage points."""
+    ordered = sorted(values)
+    return f"{points(ordered[0])} to {points(ordered[-1])}"
+
+
+@FINDINGS
+def test_the_findings_of_temperature_check_are_those_of_the_results(page: str) -> None:
+    text = prose(page)
     study = "temperature_check"
-    gru = claims[study, study, "small-peaks-higher"]
-    value, low, high = (f"{100 * gru[end]:.1f}" for end in ("value", "low", "high"))
+    gru = SIDES[study, "small-peaks-higher"]
+    value, low, high = (points(gru[end]) for end in ("value", "low", "high"))
     assert re.search(rf"gains {value} \[{low}, {high}\] (points )?\(98\.3 %\)", text)
     assert gru["level"] == pytest.approx(0.983, abs=5e-4)
-    images = claims[study, study, "tuning-helps-every-architecture"]
+    images = SIDES[study, "tuning-helps-every-architecture"]
     assert images["low"] < 0 < images["high"]
     assert "no gain is shown for images" in text
-    smooth = [
-        claims[
-            "cooling", "cooling_cifar10", f"{mode}-gains-nothing-with-smooth-schedule"
-        ]
-        for mode in ("last-layer", "distributed", "periodic")
+    spread = SIDES[study, "accuracy-depends-on-temperature"]
+    low, high = sorted(round(100 * task["value"]) for task in spread["tasks"])
+    assert re.search(rf"is {low} to {high} points of accuracy above the worst", text)
+    runs = read_csv(ROOT / "results" / study / study / "runs.csv")
+    assert "trained for five epochs" in text
+    assert set(runs["epochs"].dropna()) == {5}
+    table: Any = read_csv(ROOT / "results" / study / study / "tables/accuracies.csv")
+    tried: Any = table.query("sweep in ('vgg', 'gru')")["inverse_temperature"]
+    assert (tried.min(), tried.max(), tried.nunique()) == (0.01, 10, 7)
+    assert re.search(r"best of seven inverse temperatures.*?0\.01 to 10", text)
+
+
+@FINDINGS
+def test_the_findings_of_cooling_are_those_of_the_results(page: str) -> None:
+    text = prose(page)
+    full, half, archived = (
+        [SIDES[study, f"{mode}-helps-without-schedule"] for mode in MODES]
+        for study in ("cooling_full", "cooling_cifar10", "cifar10_cpu_cooling")
+    )
+    assert {one["n"] for one in full} == {3}
+    assert f"gains {ends(one['value'] for one in full)} points" in text
+    assert "(three seeds)" in text
+    assert {one["n"] for one in half} == {4}
+    assert re.search(rf"gains {ends(one['value'] for one in half)} .*?four", text)
+    # The archived study's intervals all include 0.
+    assert {one["n"] for one in archived} == {2}
+    assert all(one["low"] < 0 < one["high"] for one in archived)
+    assert re.search("archived study `cifar10_cpu_cooling`.*? shows no gain", text)
+    values = [one["value"] for one in archived]
+    if page == "README.md":
+        assert f"shows no gain ({ends(values)})" in text
+    else:
+        numbers = "{} points with last layer, {} with distributed and {} with periodic"
+        assert numbers.format(*map(points, values)) in text
+    gains = picture.gains_over_all_seeds(
+        read_csv(ROOT / "results" / picture.COOLING / "tables/table_1.csv")
+    )
+    for gain in gains.values():
+        assert gain.n == 15
+        assert gain.ends
+        low, high = map(points, gain.ends)
+        assert f"{points(gain.value)} [{low}, {high}]" in text
+    assert "fifteen" in text
+    piecewise = [
+        SIDES["cooling_cifar10", f"{mode}-helps-with-piecewise-schedule"]["value"]
+        for mode in MODES
     ]
-    gains = sorted(f"{100 * one['value']:.1f}" for one in smooth)
-    assert f"gains {gains[0]} to {gains[-1]} points averaged over four smooth" in text
+    assert re.search(
+        rf"{ends(piecewise)} (points )?with the piecewise constant schedule", text
+    )
+    assert "not shown to make a schedule unnecessary" in text
+    assert SIDES["cooling_cifar10", "no-schedule-is-needed"]["verdict"] != HOLDS
+
+
+@FINDINGS
+def test_the_findings_of_smooth_schedules_are_those_of_the_results(page: str) -> None:
+    text = prose(page)
+    smooth = [
+        SIDES["cooling_cifar10", f"{mode}-gains-nothing-with-smooth-schedule"]
+        for mode in MODES
+    ]
+    average = ends(one["value"] for one in smooth)
+    assert f"{average} points averaged over four smooth schedules" in text
     assert all(one["low"] < 0 < one["high"] for one in smooth)
-    fast = sorted(
-        f"{100 * task['value']:.1f}"
+    fast = [
+        task["value"]
         for one in smooth
         for task in one["tasks"]
         if "Exp Decay Fast" in str(task)
-    )
+    ]
     assert len(fast) == 3
-    assert f"include 0, and {fast[0]} to {fast[-1]} " in text
+    assert f"include 0, and {ends(fast)} " in text
+
+
+@FINDINGS
+def test_the_findings_of_focal_loss_are_those_of_the_results(page: str) -> None:
+    text = prose(page)
+    assert "gives, after the last epoch, a lower calibration error" in text
+    for study in ("focal_cifar10", "focal_cifar100", "text"):
+        for claim in ("fl-3-calibrates", "flsd-53-calibrates"):
+            assert "last epoch" in SIDES[study, claim]["compares"]
+            assert SIDES[study, claim]["verdict"] == HOLDS
+    lost = SIDES["focal_cifar10", "accuracy-is-kept"]
+    assert re.search(
+        rf"costs {points(abs(lost['value']))} (percentage )?points of accuracy", text
+    )
+    ablation = read_csv(ROOT / "results/text/focal/tables/ablation.csv").query(
+        "dataset == 'newsgroups20' and variant == 'temperature by NLL' "
+        "and metric == 'ece_after_scaling'"
+    )
+    eces: Any = ablation.set_index("method")
+    for loss, words in (("FLSD-53", "an ECE of "), ("CE", "cross-entropy ")):
+        assert f"{words}{points(eces.loc[loss, 'changed'])}" in text
+    if page == "docs/index.md":
+        by_ece = " and ".join(
+            points(eces.loc[loss, "main"]) for loss in ("FLSD-53", "CE")
+        )
+        assert f"(instead of {by_ece} %)" in text
+        chosen = read_csv(ROOT / "results/text/focal/tables/table_1.csv").query(
+            "task == 'imdb-cnn' and metric == 'ece'"
+        )
+        of_imdb: Any = chosen.set_index("method")["ours"]
+        assert of_imdb["CE"] < of_imdb["FLSD-53"] < of_imdb["FL-3"]
+
+
+@FINDINGS
+def test_the_findings_of_cosine_classifiers_are_those_of_the_results(page: str) -> None:
+    text = prose(page)
+    folder = ROOT / "results" / picture.RULES / "tables"
+    rules: Any = read_csv(folder / "cost_of_rules.csv").set_index("rule")["mean"]
+    lost = points(rules["ridge of the logarithm (ours)"])
+    assert f"lose {lost} points of accuracy relative to the best value" in text
+    regressions = (
+        rules["All Stats, least squares"],
+        rules["4-Best Stats, least squares"],
+    )
+    assert " and ".join(map(points, regressions)) in text
+    assert re.search(
+        rf"inverse temperature 1 loses {points(rules['none (1)'])}"
+        rf"|{points(rules['none (1)'])} points with inverse temperature 1",
+        text,
+    )
+    table: Any = read_csv(folder / "cost_of_suggest.csv").set_index(["range", "rule"])
+    of_suggest: Any = table.xs("suggest", level="rule")
+    losses = {
+        place: points(of_suggest.loc[place, "mean"], 2) for place in of_suggest.index
+    }
+    assert re.search(
+        rf"loses {losses['all']}(?: points)?, (?:like|as much as) a search", text
+    )
+    # The difference from that search is compatible with 0.
+    search = table.loc["all", "chosen on validation"]
+    assert search["low"] < 0 < search["high"]
+    assert re.search(rf"{losses['inside']} (?:within|points, on)", text)
+    pairs = f"58 of {of_suggest.loc['all', 'pairs']} pairs"
+    assert of_suggest.loc["outside", "pairs"] == 58
+    assert pairs in text
+    assert losses["outside"] in text
+    if page == "docs/index.md":
+        ridge = table.loc["outside", "ridge of the logarithm (ours)"]["mean"]
+        assert f"there the rule would lose {points(ridge, 2)}" in text
 
 
 @pytest.mark.parametrize("page", TEXTS)

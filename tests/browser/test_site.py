@@ -16,6 +16,7 @@ PAGES = (
     "quick_start.html",
     "tutorials/text_classifier.html",
     "how_to/containers.html",
+    "papers.html",
     "focal.html",
     "cooling.html",
     "scorecard.html",
@@ -34,6 +35,8 @@ PAGES = (
     "reliability.html",
     "api/index.html",
     "api/losses.html",
+    "api/cooling.html",
+    "your_own_data.html",
     "results/focal_cifar10/focal/notebook.html",
     "results/temperature_check/temperature_check/notebook.html",
     "CHANGELOG.html",
@@ -48,6 +51,23 @@ return [...document.querySelectorAll(".md-typeset__scrollwrap")]
   .filter((box) => !box.closest(".notebook") && box.scrollWidth > box.clientWidth + 1)
   .map((box) => box.innerText.slice(0, 60));
 """
+# Code breaks its lines; printed tables scroll.
+CUT_CODE = """
+return [...document.querySelectorAll(".highlight:not(.language-text) > pre > code")]
+  .filter((code) => code.scrollWidth > code.clientWidth + 1)
+  .map((code) => code.innerText.slice(0, 60));
+"""
+# The mark beside a heading must not begin a line: the heading would have a hole below.
+ALONE = """
+return [...document.querySelectorAll("h1, h2, h3")].filter((heading) => {
+  const mark = heading.querySelector(".headerlink");
+  if (!mark || !mark.offsetParent) return false;
+  mark.style.display = "none";
+  const height = heading.clientHeight;
+  mark.style.display = "";
+  return heading.clientHeight > height;
+}).map((heading) => heading.innerText);
+"""
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
@@ -61,11 +81,20 @@ def test_a_page_is_quiet_and_no_wider_than_the_window(
     assert messages == []
     assert browser.execute_script(BEYOND) == [0, width]
     assert browser.execute_script(WIDE_TABLES) == []
+    assert browser.execute_script(CUT_CODE) == []
+    assert browser.execute_script(ALONE) == []
     images = browser.execute_script(
         "return [...document.images]"
         ".map((image) => image.complete && image.naturalWidth)"
     )
     assert all(width > 100 for width in images)
+    shown = browser.execute_script(
+        "return [...document.querySelectorAll('picture')]"
+        ".filter((picture) => picture.querySelector('img').offsetParent)"
+        ".map((picture) => picture.querySelector('img').currentSrc)"
+    )
+    assert all(("-dark" in source) is (scheme == "dark") for source in shown)
+    assert len(shown) == (page in ("index.html", "papers.html"))
     faint = browser.execute_script(CONTRAST)["faint"]
     # The mark next to a heading is hidden until the pointer is over the heading.
     assert [text for text in faint if not text.endswith("¶")] == []

@@ -160,7 +160,8 @@ def test_gains_over_all_seeds_are_welchs_and_those_of_the_page(results: Path) ->
         expected = test.confidence_interval(0.9)
         assert gain.n == len(values[mode]) > len(values["none"])
         assert gain.ends == pytest.approx((expected.low, expected.high), abs=1e-5)
-        low, high = gain.ends or ()
+        assert gain.ends
+        low, high = gain.ends
         interval = f"[{100 * low:.1f}, {100 * high:.1f}]"
         texts.append(f"{100 * gain.value:.1f} {interval}")
     said = (

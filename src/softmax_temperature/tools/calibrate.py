@@ -280,6 +280,10 @@ class CalibrationReport:
                 "The interval of a calibration error is for the true error, which on "
                 "average is lower than the plain error."
             ),
+            (
+                "The interval of a change is conservative: it may reach further than "
+                "the error before scaling allows."
+            ),
             "The MCE has no interval: none that we tried has the right coverage.",
         ]
 
