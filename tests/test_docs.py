@@ -432,6 +432,29 @@ def test_an_inconclusive_claim_of_cooling_is_contradicted_elsewhere() -> None:
     assert "another, inconclusive one is contradicted" in prose("README.md")
 
 
+def test_the_readme_has_the_hours_and_minutes_of_the_page_on_costs() -> None:
+    costs = TEXTS["docs/costs.md"]
+    table = costs.partition("Larger studies")[0]
+    row = re.compile(r"^\| `(\w+)` \|(?:[^|]*\|){2} (\d+)", re.MULTILINE)
+    studies = dict(row.findall(table))
+    hours = dict(
+        re.findall(r"^- \[(\w+)\]\(.*; (\d\.\d)$", TEXTS["README.md"], re.MULTILINE)
+    )
+    assert len(hours) == 8
+    # The minutes of mini depend on the processor.
+    del hours["mini"]
+    # Two cells run at a time.
+    for name, said in hours.items():
+        assert float(said) == pytest.approx(int(studies[name]) / 120, abs=0.051), name
+    section = " ".join(costs.partition("## Minutes of `mini`")[2].split())
+    minutes = [float(found) for found in re.findall(r"(\d+\.\d) \(", section)]
+    minutes += [float(found) for found in re.findall(r"(\d+\.\d) minutes \(", section)]
+    assert len(minutes) == 5
+    said = f"{min(minutes):.0f} to {max(minutes):.0f} minutes"
+    assert said in prose("README.md")
+    assert said in prose("docs/quick_start.md")
+
+
 def test_the_effects_of_the_readme_are_those_of_the_claims() -> None:
     """A row has its claim's value in the study of `effects`, and the printed value.
 
