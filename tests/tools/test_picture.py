@@ -81,6 +81,14 @@ def test_the_committed_studies_are_drawn_and_one_that_is_missing_is_named(
         picture.draw(tmp_path, tmp_path / "drawn")
 
 
+def test_the_committed_picture_is_the_one_that_is_drawn(
+    drawn: Drawn, project_root: Path
+) -> None:
+    for path in drawn.folder.iterdir():
+        committed = project_root / "docs/images" / path.name
+        assert path.read_bytes() == committed.read_bytes(), path.name
+
+
 def test_calibration_errors_are_those_of_the_scorecard_and_of_finished_trainings_only(
     results: Path,
 ) -> None:
