@@ -429,7 +429,9 @@ def test_an_inconclusive_claim_of_cooling_is_contradicted_elsewhere() -> None:
         and secondary_verdict(claim) not in (INCONCLUSIVE, "not tested")
     ]
     assert decided == [("cooling", "distributed-is-outperformed")]
-    assert "another, inconclusive one is contradicted" in prose("README.md")
+    assert "another, inconclusive in its primary study, is contradicted" in prose(
+        "README.md"
+    )
 
 
 def test_the_readme_has_the_hours_and_minutes_of_the_page_on_costs() -> None:
