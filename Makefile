@@ -33,7 +33,7 @@ repro: $(READY) ## Rebuild the tables and figures of params.yaml's profile; run 
 	@set -o pipefail; PYTHONUNBUFFERED=1 $(ENTER) $(BIN)/dvc repro | awk '!/^Use `dvc push`/ { print; fflush() }'
 	@$(BIN)/python -c 'from pathlib import Path; from softmax_temperature.params import read_params; \
 	  print("\nThe report: results/" + read_params(Path("params.yaml")).profile + "/index.html")'
-	@test ! -e .git || $(ENTER) $(BIN)/softmax-temperature compare || true
+	@test ! -e .git || $(ENTER) $(BIN)/softmax-temperature compare --after-repro || true
 
 report: $(READY) ## Redraw the README's picture and rebuild the HTML report from results/
 	$(ENTER) $(BIN)/python pipeline/picture.py

@@ -248,6 +248,9 @@ def test_committed_results_are_no_reproduction_before_their_cells_have_run(
     count = sum(len(stage.to_run) for stage in plan(profile("smoke")))
     assert count > 50
     assert reason == f"  {count} of {count} cells must still run. Run: dvc repro"
+    ended = CliRunner().invoke(cli.app, ["compare", "--after-repro"])
+    assert ended.exit_code == 0, "make repro has run what there is to run"
+    assert ended.stdout == "Reproduced: all 1 files are equal byte for byte.\n"
     finished = [StagePlan("fetch", 5), StagePlan("collect", None)]
     monkeypatch.setattr(project, "plan", lambda _: finished)
     ended = CliRunner().invoke(cli.app, ["compare"])

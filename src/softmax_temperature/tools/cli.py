@@ -468,6 +468,13 @@ def compare(
             "--with", metavar="NAME", help="Another study, in place of a commit."
         ),
     ] = None,
+    after_repro: Annotated[
+        bool,
+        typer.Option(
+            "--after-repro",
+            help="dvc repro has just run; skip the check that nothing is left to run.",
+        ),
+    ] = False,
 ) -> None:
     """Check whether the results in this folder equal a commit's.
 
@@ -485,7 +492,7 @@ def compare(
         comparison = comparing.compare_studies(first, other)
     else:
         comparison = comparing.compare_with_commit(first, revision)
-        if comparison.agrees:
+        if comparison.agrees and not after_repro:
             # Committed files equal themselves, whether or not anything has run.
             with uncollected():
                 from softmax_temperature.tools import project
