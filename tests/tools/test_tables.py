@@ -8,6 +8,7 @@ import pytest
 
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.tools.arrays import read_arrays, read_rows
+from softmax_temperature.tools.files import read_csv
 
 CLASSES = 11
 LOGITS = np.random.default_rng(0).normal(size=(20, CLASSES))
@@ -268,6 +269,31 @@ def test_two_columns_of_one_name_are_refused(
         InputError, match=r"two columns '(logit_0|label)'.*its own name"
     ):
         read_arrays(path, "logits", required=("logits", "labels"), columns=columns)
+
+
+@pytest.mark.parametrize(
+    "row",
+    ["0.25,1.5,2.5", "2,5,1,25", "0.25,1.5,", "a,0.25,1.5"],
+    ids=["a column without a name", "decimal commas", "a comma at the end", "twice"],
+)
+def test_rows_with_more_fields_than_names_are_refused(tmp_path: Path, row: str) -> None:
+    path = tmp_path / "logits.csv"
+    path.write_text("\n".join(["logit_0,logit_1", row, row]))
+    with pytest.raises(
+        InputError, match=r"a header of 2 names, but rows of [34] field"
+    ):
+        read_csv(path)
+
+
+@pytest.mark.parametrize("names", [("1", "2"), ('"a"', '"b"')])
+def test_named_rows_as_r_writes_them_are_read(
+    tmp_path: Path, names: tuple[str, str]
+) -> None:
+    path = tmp_path / "logits.csv"
+    first, second = names
+    lines = ['"logit_0","logit_1"', f"{first},0.25,1.5", f"{second},0.5,-1"]
+    path.write_text("\n".join(lines))
+    assert read_csv(path).to_numpy().tolist() == [[0.25, 1.5], [0.5, -1]]
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\n\n"])

@@ -122,8 +122,28 @@ def read_csv(path: Path) -> pd.DataFrame:
         _refuse_doubled(cells)
     table = pd.read_csv(path, header=header, skipinitialspace=True)
     if header == 0:
+        _refuse_longer_rows(table, path)
         _refuse_repeated_header(table, path)
     return table
+
+
+def _refuse_longer_rows(table: pd.DataFrame, path: Path) -> None:
+    """Refuse rows with more fields than the header has names, unless rows are named.
+
+    pandas takes the first fields of such rows as the names of the rows, which moves
+    every number to the name of its neighbour.
+    """
+    rows = table.index
+    are_named = rows.nlevels == 1 and rows.is_unique and rows.dtype.kind not in "fcb"
+    if are_named:
+        return
+    names = len(table.columns)
+    raise InputError(
+        f"has a header of {names} names, but rows of {names + rows.nlevels} fields",
+        where=str(path),
+        remedy="Name every column, write decimal points rather than commas, and end no "
+        "row with a comma.",
+    )
 
 
 def _refuse_repeated_header(table: pd.DataFrame, path: Path) -> None:
