@@ -405,8 +405,8 @@ def test_the_readme_says_which_claims_of_focal_loss_hold_and_are_not_tested() ->
     two = [row for row in holding if row["n"] == 2]
     assert (len(holding), len(linear), len(two)) == (5, 3, 2)
     assert (
-        "Three of focal loss's five are of a linear model, two have two seeds; its "
-        "main claims are among the 28 untested."
+        "Of the five claims of focal loss that hold, three concern a linear model, and "
+        "two rest on two seeds; the paper's main claims are among the 28 untested."
     ) in prose("README.md")
     untested = untested_claims(CLAIMS["focal"])
     assert len(untested) == 28

@@ -1,4 +1,4 @@
-"""The U-Net equals a second implementation."""
+"""The U-Net computes what a second implementation computes."""
 
 import torch
 import torch.nn.functional as F

@@ -157,7 +157,7 @@ def read_rows(
 
     Args:
         matrix: Name of the matrix: "logits", "probs" or "embeddings".
-        path: File of the matrix.
+        path: The file that holds the matrix.
         labels: File of the labels, if they are not in the file of the matrix.
         other: Name of the other rows, "validation" or "test".
         other_path: File of the other rows. If None, the other rows are read from the

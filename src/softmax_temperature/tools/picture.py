@@ -77,7 +77,7 @@ _CROSS: Any = {
 
 @dataclass(frozen=True)
 class Page:
-    """The page that the picture is on.
+    """The look of a picture on one kind of page, light or dark.
 
     Attributes:
         suffix: The end of the picture's name.

@@ -264,8 +264,9 @@ def segmentation_pixels(params: Params) -> dict[str, NDArray[np.uint8]]:
     """The first seed's pictures for the figure; empty if they are not on this machine.
 
     Returns:
-        `images`, shape (panels, height, width, 3), uint8; `labels` and, under the name
-        of each mode, the predicted classes, shape (panels, height, width), uint8.
+        `images`, of shape (panels, height, width, 3), and `labels` and, under the name
+        of each mode, the predicted classes, all of shape (panels, height, width). The
+        dtype is uint8.
     """
     section = params.cooling.segmentation
     if section is None or not section.panels:

@@ -789,7 +789,7 @@ def percent(level: float) -> str:
 def in_note(template: str, values: Sequence[float], *, points: bool = False) -> str:
     """Fill `values`, with their signs, into the `template` of a note.
 
-    If `points` is true, the values are fractions and are written in points.
+    If `points` is true, the values are fractions and are written in percentage points.
     """
     if points:
         return template.format(*(f"{100 * value:+.1f}" for value in values))
