@@ -40,10 +40,6 @@ _DAMAGED = (
 _PICKLED = ("allow_pickle", "weights_only")
 
 
-class BadHeader(Exception):
-    """Raised if the names of a table's columns are wrong; the second argument helps."""
-
-
 def read_content(path: Path) -> Any:
     """Read a file with the library for its format, and return the library's result.
 
@@ -80,9 +76,6 @@ def read_content(path: Path) -> Any:
         ) from error
     except UnpicklingError as error:
         raise _pickled(path) from error
-    except BadHeader as error:
-        fault, remedy = error.args
-        raise InputError(fault, where=str(path), remedy=remedy) from error
     except _DAMAGED as error:
         raise _damaged(path, error) from error
 
@@ -119,7 +112,7 @@ def read_csv(path: Path) -> pd.DataFrame:
         return _single_column(path)
     header = None if _is_row_of_numbers(cells) else 0
     if header == 0:
-        _refuse_doubled(cells)
+        _refuse_doubled(cells, path)
     table = pd.read_csv(path, header=header, skipinitialspace=True)
     if header == 0:
         _refuse_longer_rows(table, path)
@@ -157,9 +150,10 @@ def _refuse_repeated_header(table: pd.DataFrame, path: Path) -> None:
         repeated &= (column.astype(str).str.strip() == str(name).strip()).to_numpy()
     if repeated.any():
         row = int(repeated.argmax())
-        raise BadHeader(
+        raise InputError(
             f"has its header again in line {_line_of(path, row)}",
-            "Remove that line; it comes from a file that was joined to another.",
+            where=str(path),
+            remedy="Remove that line; it comes from a file that was joined to another.",
         )
 
 
@@ -171,13 +165,15 @@ def _line_of(path: Path, row: int) -> int:
         return next(islice(filled, row + 1, None))
 
 
-def _refuse_doubled(cells: Sequence[Any]) -> None:
+def _refuse_doubled(cells: Sequence[Any], path: Path) -> None:
     """Refuse duplicate names in `cells`; pandas would rename the second column."""
     names = [cell.strip() for cell in cells if isinstance(cell, str)]
     for place, name in enumerate(names):
         if name in names[:place]:
-            raise BadHeader(
-                f"has two columns {name!r}", "Give each column its own name."
+            raise InputError(
+                f"has two columns {name!r}",
+                where=str(path),
+                remedy="Give each column its own name.",
             )
 
 
