@@ -124,12 +124,12 @@ def _discard_if_unwritable(stream: TextIO) -> None:
         os.dup2(nowhere, stream.fileno())
 
 
-def print_error(line: str) -> None:
-    """Print a line on standard error; if that cannot be written, the line is lost."""
+def print_error(message: str) -> None:
+    """Print an error on standard error; if that cannot be written, it is lost."""
     if sys.stderr is None:
         return
     try:
-        sys.stderr.write(f"error: {line}\n")
+        sys.stderr.write(f"error: {message}\n")
         sys.stderr.flush()
     except OSError:
         _discard_if_unwritable(sys.stderr)

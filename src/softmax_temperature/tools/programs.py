@@ -178,7 +178,7 @@ def exit_code(work: Callable[[], None]) -> int:
         print_error(str(error))
         return 2
     except CellsFailed as error:
-        print(f"error: {error}", file=sys.stderr)
+        print_error(str(error))
         return 1
     finally:
         signal.signal(signal.SIGTERM, before)
