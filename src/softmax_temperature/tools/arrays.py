@@ -197,11 +197,11 @@ def read_rows(
     if len(other_rows) == 1 or other_labels:
         absent = "labels" if matrix in other_rows else matrix
         fault = f"{other} rows have no {absent}"
-        remedy = f"Save both {other}_{matrix} and {other}_labels."
+        remedy = f"Save both {other}_{matrix} and {other}_labels"
         if names:
             fault += f" (it holds: {', '.join(names)})"
-            remedy = remedy.replace(".", ", or neither.")
-        raise InputError(fault, where=str(path), remedy=remedy)
+            remedy += ", or neither"
+        raise InputError(fault, where=str(path), remedy=f"{remedy}.")
     return arrays, other_rows or None
 
 
@@ -1399,10 +1399,10 @@ def _were_float32(array: NDArray[Any]) -> bool:
 
 def _sum_remedy(table: Tensor) -> str:
     """The remedy to give if rows of non-negative numbers do not sum to one."""
-    low = table.amin(dim=1)
-    if sum_of_columns(table, low, table.amax(dim=1)):
+    low, high = table.aminmax(dim=1)
+    if sum_of_columns(table, low, high):
         return OVER_CLASSES
-    if share_of_complements(table, low, table.amax(dim=1)) > SUM_SHARE:
+    if share_of_complements(table, low, high) > SUM_SHARE:
         return FROM_COMPLEMENTS
     if share_of_odds(table, low) > SUM_SHARE:
         return FROM_ODDS

@@ -428,7 +428,7 @@ def _check_one_type(labels: NDArray[Any]) -> None:
 
 def _check_one_hot(labels: NDArray[Any]) -> None:
     """Refuse rows of several classes that are not one-hot, such as smoothed ones."""
-    if labels.ndim != 2 or labels.shape[1] < 2 or labels.dtype.kind != "f":
+    if labels.shape[1] < 2 or labels.dtype.kind != "f":
         return
     wrong = np.flatnonzero(~np.isin(labels, (0, 1)).all(axis=1))
     if not len(wrong):
