@@ -74,8 +74,8 @@ class Comparison:
             the numbers that they show are in tables.
         processors: The processors of the two states, if they are of different kinds.
         not_run: The reason why equal files are no reproduction, as a sentence: the
-            results were not computed in this folder, or with other parameters. Empty if
-            they were, or if two studies are compared.
+            results were not computed in this folder with its present parameters. Empty
+            if they were, or if two studies are compared.
     """
 
     files: int = 0

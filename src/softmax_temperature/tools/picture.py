@@ -412,7 +412,7 @@ def _finish(axes: Axes, names: Sequence[str], unit: str, title: str) -> None:
 
 
 def _legend_with_crosses(axes: Axes, printed: str, page: Page) -> None:
-    """Add a legend with a cross, whose colour is that of no dots, for `printed`."""
+    """Add a legend, in which a cross stands for `printed`, in the colour of text."""
     axes.plot([], [], label=printed, color=page.ink, **_CROSS)
     _legend(axes)
 
