@@ -472,6 +472,22 @@ def test_probabilities_that_rounding_moved_out_of_the_interval_are_read() -> Non
     assert read.tolist() == expected.tolist()
 
 
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_a_probability_may_miss_0_by_the_rounding_of_its_own_type(
+    dtype: torch.dtype,
+) -> None:
+    unit = torch.finfo(dtype).eps
+    probs = torch.tensor([[0.5, 0.25, 0.25]] * 40, dtype=dtype)
+    probs[7] = torch.tensor([1, unit, -unit])
+    labels = [0] * 40
+    # A file may have widened the numbers.
+    for table in (probs, probs.float()):
+        logits, _ = checked_logits(table, labels, "probs")
+        assert logits.isfinite().all()
+    with pytest.raises(ValueError, match="in row 7, class 2"):
+        checked_logits(probs.float() * 0.999, labels, "probs")
+
+
 def test_one_wrong_probability_is_named_without_a_circular_remedy() -> None:
     probs, labels = rounded_below_zero()
     probs[7, 2], probs[7, 3] = -0.02, 1.02
@@ -492,12 +508,23 @@ def test_quantised_logits_of_one_class_are_no_predicted_classes() -> None:
         assert TemperatureScaler().fit(form, labels).temperature_ == expected
     found = calibrate(quantised, labels, bootstrap=0, fit_on="all").temperature
     assert found == pytest.approx(expected)
+    # Few different numbers are logits, too, if some are below -1.
+    coarse = np.round(raw).clip(-3, 3).astype(np.int8)
+    logits_of_one, _ = checked_logits(coarse, labels)
+    assert logits_of_one[:, 1].tolist() == coarse.tolist()
     for classes in (labels, 2 * labels - 1, labels[:9], labels[:, None].astype(float)):
         with pytest.raises(ValueError, match="look like predicted classes"):
             calibrate(classes, labels[: len(classes)], bootstrap=0)
     many = np.arange(600) % 50
     with pytest.raises(ValueError, match="look like predicted classes"):
         calibrate(many, many)
+
+
+def test_batches_of_different_sizes_in_a_tuple_are_not_taken_for_outputs() -> None:
+    logits, labels = draw_probs()
+    batches = (logits[:256], logits[256:512], logits[512:])
+    with pytest.raises(ValueError, match="a tuple has parts of different shapes"):
+        calibrate(batches, labels)
 
 
 @pytest.mark.parametrize("make", [np.asarray, torch.as_tensor])
