@@ -256,6 +256,10 @@ def test_committed_results_are_no_reproduction_before_their_cells_have_run(
     ended = CliRunner().invoke(cli.app, ["compare"])
     assert ended.exit_code == 0
     assert ended.stdout == "Reproduced: all 1 files are equal byte for byte.\n"
+    finished[0] = StagePlan("fetch", None, note="data: no digits. Run: make data")
+    ended = CliRunner().invoke(cli.app, ["compare"])
+    assert ended.exit_code == 1
+    assert "cells of fetch cannot be planned: data: no digits" in ended.stdout
 
 
 @pytest.mark.parametrize(
@@ -301,6 +305,17 @@ def test_a_plan_says_which_stages_have_no_cells() -> None:
     params = params.model_copy(update={"papers": ["focal"]})
     lines = summary(plan(params), params).splitlines()
     assert f"{'search':28} no cells for these parameters" in lines
+
+
+def test_the_total_of_a_plan_names_stages_that_cannot_be_planned() -> None:
+    unplanned = StagePlan("embed", None, note="no weights")
+    plans = [StagePlan("fetch", 5, ("digits",)), unplanned, StagePlan("report", None)]
+    total = summary(plans, profile("smoke")).splitlines()[-1]
+    assert total == (
+        "1 of 5 cells to run, and those of 1 stage that cannot be planned yet"
+    )
+    total = summary([*plans, unplanned], profile("smoke")).splitlines()[-1]
+    assert "those of 2 stages that cannot be planned yet" in total
 
 
 def test_a_plan_shows_estimated_gpu_hours_where_no_run_is_recorded() -> None:

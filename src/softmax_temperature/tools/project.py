@@ -150,6 +150,9 @@ def not_run(study: str, file: Path = Path("params.yaml")) -> str:
     to_run = sum(len(stage.to_run) for stage in plans)
     if to_run:
         return f"{to_run} of {cells} cells must still run. Run: dvc repro"
+    for stage in plans:
+        if stage.note:
+            return f"The cells of {stage.stage} cannot be planned: {stage.note}"
     return ""
 
 
@@ -247,6 +250,10 @@ def _total(plans: list[StagePlan], params: Params) -> str:
     to_run = sum(len(stage.to_run) for stage in plans)
     cells = sum(stage.cells or 0 for stage in plans)
     total = f"{to_run} of {cells} cells to run"
+    unplanned = sum(bool(stage.note) for stage in plans)
+    if unplanned:
+        stages = "1 stage" if unplanned == 1 else f"{unplanned} stages"
+        total += f", and those of {stages} that cannot be planned yet"
     workers = 1 if params.compute.engine == "serial" else params.compute.workers
     minutes = sum(stage.minutes_to_run for stage in plans) / workers
     hours = sum(stage.gpu_hours or 0 for stage in plans)

@@ -526,7 +526,7 @@ def test_every_claim_has_a_row_in_its_order() -> None:
     assert [row["verdict"] for row in rows] == [HOLDS, NOT_TESTED]
     assert (rows[1]["value"], rows[1]["note"]) == (
         None,
-        "one repeat; profile paper would test it",
+        "one repeat; study paper would test it",
     )
     assert len({frozenset(row) for row in rows}) == 1, "rows have different keys"
     table = claims_table(rows)
@@ -542,7 +542,7 @@ def test_a_claim_that_is_not_tested_names_the_study_that_is_made_for_it() -> Non
         judge_all("focal", [asked], 0, profile=profile)[0]["note"]
         for profile in ("paper", "cifar10")
     ]
-    assert notes == ["one seed; profile cifar10 would test it", "one seed"]
+    assert notes == ["one seed; study cifar10 would test it", "one seed"]
 
 
 def test_a_reader_sees_shares_in_points_and_other_numbers_as_they_are() -> None:

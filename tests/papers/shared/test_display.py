@@ -64,7 +64,10 @@ def test_a_metric_is_named_with_when_it_was_measured(metric: str, label: str) ->
             "trace between classes +0.1, multilayer perceptron, tiny −0.2",
         ),
         ("linear, log-likelihood, my-net-3", "linear, log-likelihood, my-net-3"),
-        ("profile cifar10 would test it", "profile cifar10 would test it"),
+        (
+            "study cifar10 would test it",
+            "study cifar10 would test it",
+        ),
         ("prepared/cifar10", "prepared/cifar10"),
     ],
 )

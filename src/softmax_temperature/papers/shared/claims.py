@@ -448,7 +448,7 @@ def judge(
     if parts and is_partial:
         reason = f"judged as a whole, and {_absent(measurement)}"
     if elsewhere:
-        reason = f"{reason}; profile {elsewhere} would test it"
+        reason = f"{reason}; study {elsewhere} would test it"
     note = in_note(measurement.note, measurement.note_values)
     return Judged(note="; ".join(filter(None, (reason, note))), tasks=tasks)
 

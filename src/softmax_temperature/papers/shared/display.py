@@ -448,8 +448,8 @@ def with_names(table: pd.DataFrame) -> pd.DataFrame:
     return table.assign(**words)
 
 
-_NAME = re.compile(r"(?<!profile )(?<![\w/-])[a-z]\w*(?:-\w+)*(?![\w/-])")
-"""Matches a possible name from the parameters, unless "profile" precedes it."""
+_NAME = re.compile(r"(?<!profile )(?<!study )(?<![\w/-])[a-z]\w*(?:-\w+)*(?![\w/-])")
+"""Matches a possible name from the parameters, but none of a profile or study."""
 
 
 def in_sentence(text: str) -> str:
