@@ -329,7 +329,7 @@ def train(trainer: Trainer, callbacks: Mapping[str, Callback], job: Job) -> bool
     checkpointer.resume(restore)
     while trainer.epochs_done < epochs:
         before = states()
-        before["trainer"] = copy.deepcopy(before["trainer"])
+        before["trainer"] = _copied(before["trainer"])
         try:
             trainer.epoch()
             for callback in callbacks.values():
@@ -340,6 +340,19 @@ def train(trainer: Trainer, callbacks: Mapping[str, Callback], job: Job) -> bool
         checkpointer.save_if_due(states)
         job.progress(trainer.epochs_done, epochs)
     return False
+
+
+def _copied(state: Any) -> Any:
+    """Copy nested containers of tensors; `copy.deepcopy` takes 20 times as long."""
+    if isinstance(state, Tensor):
+        return state.clone()
+    if isinstance(state, dict):
+        copied = copy.copy(state)  # With the attributes of a network's state_dict.
+        copied.update({key: _copied(value) for key, value in state.items()})
+        return copied
+    if isinstance(state, list | tuple):
+        return type(state)(map(_copied, state))
+    return copy.deepcopy(state)
 
 
 def planned_epoch(recipe: Recipe, epochs_done: float) -> float:
