@@ -301,7 +301,7 @@ def _modes(axes: Axes, runs: Runs, gains: Mapping[str, Estimate], page: Page) ->
     axes.axvline(0, color=page.ink, linewidth=0.7)
     title = (
         "Cooling: accuracy gained on each schedule\n"
-        f"CIFAR-10, 10,000 images, half width, {_seeds(parts)}"
+        f"CIFAR-10, 10,000 images, half width, {_seeds(parts)} unless given"
     )
     shown = [textwrap.fill(name, 12) for name in names]
     _finish(axes, shown, "accuracy gained (points)", title)
