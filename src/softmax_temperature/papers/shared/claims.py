@@ -7,9 +7,10 @@ is also inconclusive if some of its tasks decide the opposite. A claim without a
 measurement is not tested. Every claim of a paper has a row in `claims.json`, so that
 none is silently absent.
 
-Each claim names its primary study, which gives the claim's verdict, and the number of
-looks at each study's data: after k looks, data are judged at the level 1 - 0.10 / k.
-docs/protocol.md has the rules; `registry` compares the claims with the register.
+Each claim names its primary study, whose verdict is the claim's verdict. It also states
+the number of looks at each study's data: after k looks, data are judged at the level
+1 - 0.10 / k. docs/protocol.md has the rules; `registry` compares the claims with the
+register.
 """
 
 from __future__ import annotations
@@ -56,12 +57,15 @@ _QUANTITIES = {
 Readers see this text in place of the unit, which does not name the quantity.
 """
 LOG_RATIO = "logarithm of the ratio"
-"""The beginning of the unit of a number that is the logarithm of a ratio."""
+"""The prefix of the unit of every number that is the logarithm of a ratio."""
 _PARTS_IN_WORDS = {"right, sign reversed": "fall of the right ones' NLL"}
-"""Words for the names of parts that a reader would not understand."""
+"""Words that replace part names that a reader would not understand."""
 
 Printed = float | Mapping[str, float] | None
-"""A printed number, or one per part, by the part's name; None if none is printed."""
+"""The number that a paper prints, or a mapping from parts to such numbers.
+
+It is None if the paper prints no number.
+"""
 
 
 @dataclass(frozen=True)
@@ -107,7 +111,7 @@ class Criterion:
         return self.low < ends[0] and ends[1] < self.high
 
     def excludes(self, ends: Ends) -> bool:
-        """Whether the interval lies outside the region; its bounds count as outside."""
+        """Whether the interval lies outside the region, which excludes its bounds."""
         return ends[1] <= self.low or ends[0] >= self.high
 
     def margin(self, value: float) -> float:
@@ -154,7 +158,7 @@ def above(bound: float = 0.0, *, some: bool = False) -> Criterion:
 
 
 def below(bound: float = 0.0) -> Criterion:
-    """The criterion of superiority if less is better.
+    """The criterion of superiority if lower values are better.
 
     The interval must lie below `bound`.
     """
@@ -256,29 +260,29 @@ class Judged:
     Numbers are None if nothing was measured.
 
     Attributes:
-        note: Text for the notes column; shares in it are fractions.
+        note: Text for the notes column, in which shares are written as fractions.
         n: The number of values behind the interval.
-        counted: Plural noun for the values that n counts, such as "seeds"; `each` in
-            `claims.json`.
+        counted: Plural noun for the values that n counts, such as "seeds"; it is called
+            `each` in `claims.json`.
         counts: The number of values of each part.
         level: The level of the interval.
         parts: The parts of a claim with several parts, each with its own verdict and
             the interval at the level of that verdict.
         not_run: The parts that were not run and are not required by the claim.
         qualifier: Text without which the numbers would mislead, shown wherever they are
-            shown; `remark` in `claims.json`.
+            shown; it is called `remark` in `claims.json`.
         detectable: The smallest distance from the bound that the design detects with 80
             % power. For a region with two bounds, it is half the width of the narrowest
-            region that would contain the interval with 80 % power if the true value
-            were at its centre.
-        planned: The effect behind `n_for_power`, see `_planned_effect`.
+            region that would contain the interval with a probability of 80 % if the
+            true value were at the region's centre.
+        planned: The effect that `n_for_power` assumes, see `_planned_effect`.
         n_for_power: The smallest n that detects the planned effect with 80 % power.
             None if no effect is planned, or if more than `statistics.LARGEST_N` values
             would be needed.
         unit: The unit of the numbers.
         part: The part whose numbers are shown; "" for a claim with one part. In
             `claims.json` it is appended to the unit: "accuracy, FL-3 against FL-2".
-        note_template: The note with {} for each number.
+        note_template: The note with {} in place of each number.
         note_values: The numbers in the note.
         tasks: The estimate of each task of each part.
     """
@@ -557,8 +561,8 @@ def _decided(
 ) -> Judged:
     """The verdict on all parts, with the numbers of one part.
 
-    That part is the one that `_most_telling` chooses from the parts that decide the
-    verdict or, if none does, from those that `_verdict` returns instead.
+    `_most_telling` chooses that part, either from the parts that decide the verdict or,
+    if no part decides it, from those that `_verdict` returns instead.
     """
     judged = _judged_parts(
         criterion, parts, levels, _count_of_parts(measurement, parts)
@@ -670,7 +674,7 @@ def _decides(
     contains: Callable[[Ends], bool],
     contradicts: Callable[[Ends], bool],
 ) -> bool:
-    """Whether a part's interval lies in a region, and none of its tasks contradicts it.
+    """Whether a part's interval lies in a region and its tasks do not contradict it.
 
     Tasks contradict the part if one independent block of them (see `Quantity.alone`)
     has an interval in the opposite region.
@@ -692,10 +696,9 @@ def _verdict(
 ) -> tuple[str, Sequence[JudgedPart]]:
     """The verdict on all parts together, and the parts that decide it or leave it open.
 
-    A claim about all parts is contradicted by one part, and a claim about some part is
-    supported by one part. For the opposite verdict, all parts must have been judged and
-    must agree. If only missing parts leave the verdict open, all judged parts are
-    returned.
+    One part is enough to contradict a claim about all parts, or to support a claim
+    about some part. For the opposite verdict, all parts must have been judged and must
+    agree. If only missing parts leave the verdict open, all judged parts are returned.
     """
     by_one, by_all = CONTRADICTED, HOLDS
     if criterion.some:
@@ -728,7 +731,7 @@ def _most_telling(criterion: Criterion, candidates: Sequence[JudgedPart]) -> Jud
 def _disagreement(
     criterion: Criterion, parts: Mapping[str, Quantity], levels: Mapping[str, float]
 ) -> str:
-    """Say that tasks have opposite verdicts, and in which parts; "" if none have."""
+    """Name the parts whose tasks have opposite verdicts; "" if there are none."""
     disagreeing = [
         name for name, part in parts.items() if _disagree(criterion, part, levels[name])
     ]
@@ -752,7 +755,7 @@ def _note(
     shown: JudgedPart,
     level: float,
 ) -> tuple[str, list[float]]:
-    """The note's template, with {} for each number, and these numbers.
+    """The note's template, with {} in place of each number, and the numbers to fill in.
 
     Args:
         measurement: The measurement of the claim.
@@ -802,7 +805,7 @@ def at_level(
     """Return a copy of a row of `claims.json` with its interval recomputed.
 
     The interval is at `level`. If several looks or parts raised the row's own level,
-    they raise the new level as well: the error 1 - `level` is divided by the same
+    they raise the new level as well: the error rate 1 - `level` is divided by the same
     number. The verdict and the power do not change. A row without an interval is
     returned unchanged.
 
@@ -853,7 +856,7 @@ def claims_table(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
 
 
 def texts(row: dict[str, Any]) -> dict[str, str]:
-    """The texts of a row of `claims.json` for a reader.
+    """Write a row of `claims.json` as texts for a reader, one per column.
 
     Shares and their differences are in points or percent; other numbers keep their
     unit. A claim that was not tested has no unit, so its columns `printed`, `ours` and
@@ -905,7 +908,7 @@ def texts(row: dict[str, Any]) -> dict[str, str]:
 
 
 def _ratio_text(row: dict[str, Any]) -> str:
-    """The ratio whose logarithm the row gives, as text; "" if it gives no logarithm."""
+    """The ratio as text if the row's value is the logarithm of a ratio; else ""."""
     if not row["unit"].startswith(LOG_RATIO):
         return ""
     return f"a ratio of {exp(row['value']):.3g}"
@@ -925,11 +928,11 @@ def _counts_text(row: dict[str, Any]) -> str:
 
 
 def _qualifiers(row: dict[str, Any], scale: int) -> list[str]:
-    """Texts that are shown wherever a row's numbers are, such as the row's remark.
+    """Texts that are shown wherever a row's numbers are shown, such as its remark.
 
-    If one part is enough for the claim, the texts give each part's own verdict. If an
-    optional part was not run, they list the parts that were judged and the parts that
-    were not run.
+    If one part is enough for the claim to hold, they include the verdict on each part.
+    If an optional part was not run, they list the parts that were judged and the parts
+    that were not run.
     """
     qualifiers = [row["remark"]] if row["remark"] else []
     if row["some"] and row["parts"]:
@@ -1001,9 +1004,9 @@ def _not_counted(row: dict[str, Any]) -> str:
 def _estimate_text(row: dict[str, Any], scale: int, *, with_sd: bool = True) -> str:
     """Write a value, ± its sd if `with_sd`, with its interval.
 
-    Shares, which are in points, have two digits after the point, and other numbers
-    have three. If the sd or an end of the interval would be rounded to 0, all numbers
-    get up to two more digits.
+    Shares, which are in percent or percentage points, get two decimal places, and other
+    numbers get three. If the sd or an end of the interval would be rounded to 0, all
+    numbers get up to two more.
     """
     names = ("value", "sd", "low", "high")
     numbers = {name: scale * row[name] for name in names if row[name] is not None}
@@ -1016,7 +1019,7 @@ def _estimate_text(row: dict[str, Any], scale: int, *, with_sd: bool = True) -> 
         digits += 1
 
     def text(name: str) -> str:
-        # Add 0, which turns a negative zero into a positive one.
+        # Add 0.0, which turns a negative zero into a positive one.
         return f"{round(numbers[name], digits) + 0.0:.{digits}f}"
 
     words = text("value")

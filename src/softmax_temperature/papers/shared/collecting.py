@@ -81,8 +81,8 @@ class MeasuredRun:
     """The results that were read from a run's cell.
 
     Attributes:
-        facts: The run's columns that its declaration lacks, such as outcome, epochs
-            done and sizes.
+        facts: The columns of `Runs.table` that the declaration does not give, such as
+            the outcome, the epochs done and sizes.
         rows: The values. Each row has a split, an epoch and metrics, and optionally
             `scaled` and `run`.
         tables: The run's rows of measured tables, by the name of the table's file.
@@ -279,7 +279,7 @@ def _with_left_out(
         return Runs(nothing, pd.DataFrame(columns=LONG), {NOT_RUN: not_run})
     if not_run.empty:
         return runs
-    # Add the columns of factors that only experiments that did not run have.
+    # Add columns for the factors that only the experiments without runs have.
     columns = list(dict.fromkeys([*runs.table, *factors]))
     table = runs.table.reindex(columns=columns)
     return replace(runs, table=table, tables={**runs.tables, NOT_RUN: not_run})
@@ -427,7 +427,7 @@ def _rows_of(recorded: Runs, run: DeclaredRun) -> Runs:
     chosen = table.index
     measurements = recorded.measurements
     return Runs(
-        # Use the declared factors, because a file has fewer digits.
+        # Use the declared factors, because those in a file have fewer digits.
         table.drop(columns="study").assign(**run.factors),
         measurements[measurements[RUN].isin(chosen)],
         {name: rows[rows[RUN].isin(chosen)] for name, rows in recorded.tables.items()},
@@ -446,7 +446,7 @@ def _in_order(table: pd.DataFrame, variants: Sequence[Row]) -> pd.DataFrame:
 
 
 def _key(value: Any) -> str:
-    """Write a factor's value as text; values that are equal in a file give one text."""
+    """Write a factor's value as text; values equal in a file give the same text."""
     if pd.isna(value):
         return ""
     if isinstance(value, int | float):
@@ -475,7 +475,7 @@ def _as_runs(
     shapes: Mapping[str, Sequence[str]],
     device: str | None,
 ) -> Runs:
-    """Turn what was read from the cell of `run` into runs, numbered from 0."""
+    """Convert the results read from the cell of `run` into runs, numbered from 0."""
     rows = [
         {**run.factors, **factors, DEVICE: device, **measured.facts, CELL: run.name}
         for factors in run.variants

@@ -55,7 +55,7 @@ OWN = "own"
 Note = Callable[[Runs, pd.DataFrame], str]
 """A function that writes a note, from a study's runs and the rows behind a contrast."""
 Cells = Callable[[pd.DataFrame], tuple[str, ...]]
-"""A function that names the cells behind some rows of `Runs.table`."""
+"""A function that returns the names of the cells behind some rows of `Runs.table`."""
 
 
 @dataclass(frozen=True)
@@ -156,8 +156,8 @@ class Declared(Contrast):
             which widens the interval.
         resolution: The step of the grid that the values lie on; 0 if there is none.
         unit_as: The unit, if it differs from the unit of `of`.
-        cells: Function that names the cells behind a table of runs. By default the
-            names do not include their last part, the seed.
+        cells: Function that returns the names of the cells behind a table of runs. By
+            default, the last part of each name, the seed, is left out.
     """
 
     of: Measure
@@ -632,7 +632,10 @@ def _about_tasks(
 
 
 def reasons(missing: Mapping[str, str]) -> str:
-    """Join the reasons why parts are missing, named by part if the reasons differ."""
+    """Join the reasons why parts are missing.
+
+    If the reasons differ, each is preceded by the name of its part.
+    """
     distinct = list(dict.fromkeys(missing.values()))
     if len(distinct) < 2:
         return "; ".join(distinct)

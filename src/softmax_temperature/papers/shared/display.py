@@ -1,7 +1,7 @@
 """Labels for readers: the words, colours and order in which factors are shown.
 
-Nothing is selected by a label. An arm's label is made from the factors of its runs, so
-a run with gamma 5 cannot be called "FL-3".
+Runs are never selected by label. An arm's label is made from the factors of its runs,
+so a run with gamma 5 cannot be called "FL-3".
 """
 
 import re
@@ -120,7 +120,7 @@ _DRAWN = {"glyphs": "{} glyphs", "glyph-scenes": "scenes of {} glyphs"}
 PERCENT = 100
 
 _TEXTS = ("imdb", "newsgroups20", "phrases")
-"""The data sets of texts of which a part may be used.
+"""The text data sets that may be used in part.
 
 The size of a part of any other data set is a number of images.
 """
@@ -449,7 +449,7 @@ def with_names(table: pd.DataFrame) -> pd.DataFrame:
 
 
 _NAME = re.compile(r"(?<!profile )(?<!study )(?<![\w/-])[a-z]\w*(?:-\w+)*(?![\w/-])")
-"""Matches a possible name from the parameters, but none of a profile or study."""
+"""Matches a possible name from the parameters, but not that of a profile or study."""
 
 
 def in_sentence(text: str) -> str:

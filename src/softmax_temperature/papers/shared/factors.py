@@ -115,10 +115,10 @@ def between(low: float, high: float) -> Condition:
 
 
 def dataset_in(names: Collection[str]) -> Where:
-    """The predicate that a run's data set is in `names`, or a part or the whole of one.
+    """The predicate that a run's data set is in `names`, or a part or superset of one.
 
-    "cifar10-5000" is a part of "cifar10", and "newsgroups20_all" the whole of
-    "newsgroups20".
+    For example, "cifar10-5000" is a part of "cifar10", and "newsgroups20_all" is a
+    superset of "newsgroups20".
     """
     return Where(
         f"dataset in {', '.join(names)}",
@@ -127,7 +127,7 @@ def dataset_in(names: Collection[str]) -> Where:
 
 
 def is_part(dataset: str, of: Collection[str]) -> bool:
-    """Whether a data set is one of `of`, a part of one, or the whole of one."""
+    """Whether a data set is one of `of`, or a part or superset of one."""
     whole = dataset.partition("-")[0].removesuffix("_all")
     return whole in of
 

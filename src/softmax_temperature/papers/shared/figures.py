@@ -1,4 +1,4 @@
-"""Drawing for all papers: the look, panels, bands over seeds, and files.
+"""Drawing for all papers: style, panels, bands over seeds, and files.
 
 Equal numbers give equal files.
 """
@@ -223,7 +223,7 @@ def legend_below(
 
 
 def headline(figure: Figure, text: str) -> None:
-    """Write a title above all panels, on as many lines as the figure's width needs."""
+    """Write a title above all panels, wrapped to the width of the figure."""
     letters = round(
         72 * figure.get_figwidth() / (LETTER * mpl.rcParams["figure.titlesize"])
     )
@@ -232,7 +232,7 @@ def headline(figure: Figure, text: str) -> None:
 
 
 def entry(label: str, **look: Any) -> Line2D:
-    """Create a line or a mark that is only an entry of a legend."""
+    """Create a line or a mark that is drawn only in a legend."""
     return Line2D([], [], label=label, **look)
 
 

@@ -17,7 +17,7 @@ from softmax_temperature.runner.errors import InputError
 
 _IS_FLOAT = re.compile(r"-?\d+(\.\d+)?e[-+]?\d+|-?\d+\.\d+")
 DIGITS = 6
-"""The significant digits of a written number.
+"""The number of significant digits to which numbers are rounded when written.
 
 Processors differ in the last bits of sums, by about 1e-7 of a float32 number and 1e-15
 of a float64 number. No conclusion rests on the seventh digit.

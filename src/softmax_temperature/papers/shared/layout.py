@@ -45,9 +45,9 @@ TEMPERATURE = "temperature"
 def number(value: Any, *, percent: bool = False, digits: int | None = None) -> str:
     """Write a number as text; NaN becomes a dash.
 
-    `digits` is the number of digits after the point. If it is not given, a percentage
-    has two digits after the point, and a number below 10 has four; a larger number has
-    five significant digits.
+    `digits` is the number of decimal places. If it is not given, a percentage has two
+    decimal places, and a number below 10 has four; a larger number has five significant
+    digits.
     """
     if pd.isna(value):
         return MISSING
@@ -117,8 +117,8 @@ def _names_of_lines(
 ) -> list[str]:
     """The columns of names to show before the numbers.
 
-    If there are more than two, and the others distinguish the rows, the first column,
-    which names our run, is left out.
+    If there are more than two, the first one, which names our run, is left out,
+    provided that the rows are still distinct without it.
     """
     down = [name for name in names if name != across and rows[name].any()]
     without_run = [name for name in names[1:] if name in down or name == across]

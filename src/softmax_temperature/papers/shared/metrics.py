@@ -19,7 +19,7 @@ from softmax_temperature.params.cooling import JUDGED
 DIVERGED = "diverged"
 STUCK = "stuck"
 LOST = (DIVERGED, STUCK)
-"""The columns of `Runs.table` that say that a run is lost, one per outcome."""
+"""The columns of `Runs.table` that mark a run as lost, one per outcome."""
 
 Epochs = Callable[[pd.DataFrame, pd.DataFrame], "pd.Series[float]"]
 """A function that reduces a metric's values at several epochs to one value per run.
@@ -76,7 +76,7 @@ class Metric:
     """A measured value of each run.
 
     Attributes:
-        name: The metric, as the columns of `values.csv` name it.
+        name: The metric's column in `values.csv`.
         scaled: Whether the logits were divided by the temperature fitted on validation
             data.
         split: The split on which the metric was measured, or the name of another data
@@ -160,7 +160,7 @@ class Average:
 
 @dataclass(frozen=True)
 class Derived:
-    """A metric that the function `compute` gives for each run."""
+    """A metric that the function `compute` computes for each run."""
 
     label: str
     compute: Callable[[Runs, pd.DataFrame], pd.Series[float]]

@@ -77,7 +77,8 @@ _COMMON = ("dataset", "network", "embeddings", "differs", "runs", "status")
 _TASK = ("task", "dataset", "network")
 """The columns that name the task of a row."""
 _OF_TASK = ("embeddings", "differs")
-"""The columns with remarks on a task, shown above a table with several rows a task."""
+"""The columns with remarks on a task, shown above a table with several rows per task.
+"""
 _UNBROKEN = re.compile(r" (?=±|s\.e\.)|(?<=±) ")
 """Matches the spaces within a number, at which no line may break."""
 SIGNS = {"holds": "✓", "contradicted": "✗", "inconclusive": "≈", NOT_TESTED: "○"}
@@ -173,7 +174,8 @@ class Opened:
     def table(self, name: str) -> pd.DataFrame:
         """A table for readers; the rows of the second study, if any, come last.
 
-        A table that does not fit a page has its methods in rows if it is narrower so.
+        A table that does not fit a page has its methods in rows if that layout is
+        narrower.
         """
         table = self._tables[name]
         texts = self._laid_out(name, table.lay_out)
@@ -239,7 +241,7 @@ class Opened:
         return chosen
 
     def about(self) -> Markdown:
-        """A paragraph on what is shown of the study, and on what its verdicts mean."""
+        """A paragraph on what part of the study is shown and what its verdicts mean."""
         view = self.view
         lines = [f"Study **{view.study}**."]
         if view.study in DIRECTIONS_ONLY:
@@ -446,19 +448,19 @@ def shown(
     """A table for a reader, as HTML; None if there is no row to show.
 
     Missing values are shown as a dash, text is escaped, and names from the parameters
-    are replaced with words. Printed numbers that we did not measure are left out,
-    unless the reason is missing data; the table's file has them. The column `cells` is
-    not shown: numbers link to the records of the cells that it names. If all rows share
-    the value of a column in `_COMMON`, such as the data set, this value is shown above
-    the table.
+    are replaced with words. Rows with a printed number but none of ours are left out,
+    unless our number is missing because data are missing; the table's file has all
+    rows. The column `cells` is not shown: numbers link to the records of the cells that
+    it names. If all rows share the value of a column in `_COMMON`, such as the data
+    set, this value is shown above the table.
 
     Args:
         table: The table, such as one from `Opened.table`.
         name: The table's identifier in the HTML, unique in the notebook. pandas would
             choose a random one.
         percent: The columns of fractions to show in percent.
-        digits: Digits after the point. Whole numbers have none, small numbers have
-            enough to show one significant digit, and percentages have one.
+        digits: The number of decimal places. Whole numbers have none, percentages have
+            one, and small numbers have enough to show one significant digit.
         numbers: The columns to link; None for all numeric columns.
     """
     table = _present(table)
@@ -555,7 +557,7 @@ def _without_remarks(texts: pd.DataFrame) -> tuple[str, pd.DataFrame]:
 
 
 def _present(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows with our values, or without them because their data are missing."""
+    """The rows with our values, and the rows without them for lack of data."""
     if "status" not in table:
         return table
     status = table["status"].astype(str)

@@ -38,9 +38,9 @@ def provenance(
     """The content of `records.json`: the parameters, inputs and code of every cell.
 
     A cell's row names its inputs, with the digests of their results, and has digests of
-    its parameters and of its code. The values behind the digests are stored once,
-    because cells share them. Times, machines, and data sets that no cell of the paper
-    reads are left out.
+    its parameters and of its code. The parameters and code behind these digests are
+    stored once, because cells share them. Times and machines are left out, and so are
+    data sets that no cell of the paper reads.
 
     Args:
         outputs: The output folders of the paper's stages.

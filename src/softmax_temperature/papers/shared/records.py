@@ -39,7 +39,7 @@ from softmax_temperature.runner.fingerprint import import_closure, source_path
 from softmax_temperature.runner.implementations import module_of
 
 RUNS = "runs"
-"""The name of the only table at the top of the folder; the others are in `tables/`."""
+"""The only table at the top level of the folder; the others are in `tables/`."""
 DERIVED = ("tables", "claims")
 """The modules of a paper that define `TABLES` and `CLAIMS`."""
 _PART = "softmax_temperature.papers.{}.{}"
@@ -88,7 +88,7 @@ def write_study(
 
 
 def write_nothing(folder: Path, paper: str, profile: str, runs: Runs) -> None:
-    """Write a paper's folder if nothing could run, because all its data are missing.
+    """Write the folder of a paper that could not run because all its data are missing.
 
     The folder lists the experiments that were not run; all claims are "not tested".
     """
@@ -131,9 +131,9 @@ def _write_claims(folder: Path, rows: list[dict[str, Any]]) -> None:
 
 
 def metrics_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """The numbers of claims that hold, are contradicted and are inconclusive.
+    """Count the claims that hold, are contradicted or are inconclusive.
 
-    The keys are "holds", "fails" and "open".
+    The keys of the counts are "holds", "fails" and "open".
 
     `dvc metrics show` prints one column for every name in the papers' `metrics.json`.
     With one name per claim, its output would be wider than any screen. The value of

@@ -33,10 +33,10 @@ Row = Mapping[str, Any]
 WITHDRAWN = "withdrawn"
 """The digest entry of a claim that was withdrawn, or is no longer judged in a study."""
 REGISTERED_AS = "registered_as"
-"""Key in a field's metadata for the name under which digests contain the field.
+"""Metadata key for the name that a field has in digests.
 
-A field that was renamed after claims were registered has its first name there, so that
-their digests do not change.
+If a field is renamed after claims were registered, this is its original name, so that
+the digests of these claims do not change.
 """
 _DIGITS = 12
 
@@ -178,7 +178,7 @@ def current_row(claim: Claim, paper: str, study: str, row: Row | None) -> Row:
 
 
 def _looks_text(claim: Claim, study: str) -> str:
-    """The text with the number of looks at `study`, and at parts with more looks."""
+    """Write the number of looks at `study`, and at each part that has more looks."""
     more = claim.looks_of_parts.get(study, {})
     texts = [f"{name}: {count}" for name, count in more.items()]
     return "; ".join([str(claim.looks_at(study)), *texts])

@@ -25,8 +25,8 @@ RESULTS = Path("results")
 PARAMETERS = "params.yaml"
 CLAIMS = "claims.json"
 ENVIRONMENT = "environment.json"
-# The name of the folder, next to the papers' folders, that has for each paper a list of
-# the files that the report shows.
+# The name of a folder next to the papers' folders. It holds one list per paper: the
+# files that the report shows.
 SHOWN = "shown"
 ARCHIVED = ("cifar10_cpu_cooling",)
 """Studies that no profile declares any more. We keep them as evidence."""
@@ -76,7 +76,7 @@ class Evidence:
 
     @property
     def disputed_by(self) -> list[str]:
-        """The names of the other studies with the opposite of the verdict in `primary`.
+        """The names of the other studies whose verdict is the opposite of `primary`'s.
 
         "holds" and "contradicted" are opposites; the other verdicts have no opposite.
         """
@@ -97,7 +97,7 @@ class Evidence:
 
     @property
     def counted_as(self) -> str:
-        """The word under which tallies count the claim."""
+        """The category in which a tally counts the claim."""
         verdict = str(self.primary["verdict"])
         if self.primary["stand_in"] and verdict != NOT_TESTED:
             return STAND_IN

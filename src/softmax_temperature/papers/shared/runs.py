@@ -47,7 +47,7 @@ if an experiment was not run.
 """
 REASON = "reason"
 DATA_MISSING = "data missing"
-"""The reason given for a result that is missing because data or weights are."""
+"""The reason given for a result that is missing because data or weights are missing."""
 NOT_TRAINED = "not trained"
 """The reason given for a result that is missing because its experiment was declared
 after the study was recorded."""

@@ -1,9 +1,9 @@
 """Provenance of values: the names of cells, which lead to rows in `records.json`.
 
 Claims, tables and notebooks name the cells behind their values. A name consists of the
-stage and the cell's name in the stage, separated by a slash. It may lack its last
-parts, and then stands for all cells that have the other parts: a name without the seed
-stands for the cells of all seeds.
+stage and the cell's name in the stage, separated by a slash. A name without its last
+parts refers to all cells that match the remaining parts: a name without the seed refers
+to the cells of all seeds.
 """
 
 import re

@@ -29,8 +29,9 @@ For a comparison that needs more, no number is planned.
 CORRECTED = "widened after Nadeau and Bengio"
 """Words that describe a widened interval.
 
-Each value comes from a choice or a fit on the other values. The variance of the n
-values is multiplied by 1 + n / (n - 1), as in Nadeau and Bengio (2003).
+An interval is widened if each value comes from a choice or a fit on the other values:
+the variance of the n values is multiplied by 1 + n / (n - 1), as in Nadeau and Bengio
+(2003).
 """
 FOLDS_SHARED = "for folds that share training data"
 SEEDS_SHARED = "for choices that share seeds"
@@ -69,7 +70,7 @@ class Quantity(ABC):
     """A quantity that can be estimated with an interval at any level."""
 
     counted: str = "seeds"  # Plural noun for the values that n counts.
-    # Whether the runs are on the paper's data. For `OverTasks`, its tasks say so.
+    # Whether the runs are on the paper's data. `OverTasks` uses `Task.own` instead.
     own: bool = True
 
     @abstractmethod
@@ -121,7 +122,7 @@ class Quantity(ABC):
         return []
 
     def of_paper(self) -> Self | None:
-        """The same quantity, restricted to the paper's own tasks; None without any."""
+        """The quantity restricted to the paper's own tasks; None if there are none."""
         return self if self.own else None
 
     @property
@@ -172,10 +173,10 @@ class Task:
 class OverTasks(Quantity):
     """A mean over seeds and tasks, in which dependent tasks form one block.
 
-    Tasks with values by seed are dependent if they have the same data and network, and
-    then form a block: the schedules of one network, say. Such tasks are averaged within
-    each seed that all of them have, and these means are the block's values. Any other
-    task is a block of its own.
+    Tasks with values by seed are dependent if they have the same data and network.
+    Dependent tasks, such as the schedules of one network, form a block. They are
+    averaged within each seed that all of them have, and these means are the block's
+    values. Any other task is a block of its own.
 
     The quantity is the mean of the blocks' means; all blocks have equal weight. Over
     several blocks, the interval is for a fixed effect: it describes these tasks and
@@ -383,7 +384,7 @@ class Fitted(Quantity):
     value: float
     error: float | None  # The standard error of `value`.
     degrees: int
-    n: int  # The number of values, such as seeds, that a larger study would increase.
+    n: int  # The number of values, such as seeds; a larger study has more of them.
     corrected: str = ""  # The correction of the standard error, in words.
 
     @property
@@ -484,7 +485,7 @@ def _power_of_t(
 
 
 FAR = 5.0
-"""Effect size, in half widths of the interval, from which power counts as 1.
+"""Effect size, in half-widths of the interval, from which on the power is taken as 1.
 
 Even a study of two values detects an effect of this size almost surely.
 """

@@ -137,8 +137,8 @@ class Comparison(Table):
         profiles: Function that takes the data set and the network of a printed value,
             and returns the names of the profiles that train this network on this data
             set. The first is the one to suggest to the reader.
-        named: Function that returns given rows with the paper's names of data sets and
-            networks.
+        named: Function that takes rows, and returns them with the paper's names of data
+            sets and networks.
         all_of: Boolean columns of the runs; in the table, each is true if it is true
             for all seeds.
         finish: Function that takes the runs and the joined table, and returns the
@@ -198,7 +198,8 @@ def places_without_data(
     Args:
         runs: The runs of a study, with the table of experiments that did not run.
         of: The experiments that the table covers.
-        named: Function that returns given rows with the names that the table uses.
+        named: Function that takes rows, and returns them with the table's names of data
+            sets and networks.
     """
     chosen = without_data(runs, of)
     if chosen.empty:
