@@ -56,10 +56,10 @@ class Rescaling(Section):
 class HeuristicSection(Section):
     """Settings for the regression of the best inverse temperature on statistics.
 
-    The regression in the middle row of Table 1 has `selected` statistics. The plateau
+    The regression in the middle row of Table 1 uses `selected` statistics. The plateau
     of a pair is the range of about equally good inverse temperatures around the best
-    one. A pair whose plateau holds more than the fraction `max_plateau` of the searched
-    inverse temperatures does not count among the identified pairs.
+    one. A pair whose plateau contains more than the fraction `max_plateau` of the
+    searched inverse temperatures does not count among the identified pairs.
     """
 
     selected: PositiveInt

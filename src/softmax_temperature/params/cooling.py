@@ -22,7 +22,7 @@ NO_COOLING = "none"
 JUDGED = 10
 """Number of last epochs over which a run's accuracy is averaged.
 
-A run of fewer than fifty epochs is averaged over its last fifth.
+For a run of fewer than fifty epochs, the average is over the last fifth.
 """
 Side = Annotated[int, Field(gt=0, multiple_of=16)]
 Sides = Annotated[list[Side], Field(min_length=2, max_length=2)]

@@ -75,13 +75,13 @@ class TaskTraining(Section):
 class Task(TaskTraining):
     """A data set with a network, trained with every arm in `arms` (null: all of them).
 
-    Test images of the data sets in `out_of_distribution` are also scored, to tell them
-    from the task's own. Accuracy and calibration are also measured on the data sets in
-    `shifted`, which hold other pictures of the same classes. A task with `variant_of`
-    belongs to the ablation: it repeats the task `variant_of` with another recipe or
-    network. If the paper prints values for the data set and the network,
-    `printed_dataset` and `printed_network` are the paper's names for them. `differs`
-    names further differences from the paper.
+    Test images of the data sets in `out_of_distribution` are also scored, to measure
+    how well the scores distinguish them from the task's own test images. Accuracy and
+    calibration are also measured on the data sets in `shifted`, which contain other
+    pictures of the same classes. A task with `variant_of` belongs to the ablation: it
+    repeats the task `variant_of` with another recipe or network. If the paper prints
+    values for the data set and the network, `printed_dataset` and `printed_network` are
+    the paper's names for them. `differs` describes further differences from the paper.
     """
 
     dataset: Name
@@ -136,9 +136,9 @@ class Evaluation(Section):
     """Settings for evaluation.
 
     The intervals of scores and of areas under ROC curves are computed from `bootstrap`
-    resamples, at least as many as a 90 % interval needs. The results contain the pixels
-    of up to `panels` test images per task for Figure H.1; set `panels` to 0 if the
-    images may not be redistributed.
+    resamples; a 90 % interval needs at least 19. The results contain the pixels of up
+    to `panels` test images per task for Figure H.1; set `panels` to 0 if the images may
+    not be redistributed.
     """
 
     bootstrap: Annotated[int, Field(ge=19)]
@@ -205,10 +205,11 @@ class TranslationTask(Section):
     `dataset` is "farm" or a folder below `data.root` (see `data.translation`). A limit
     is a number of sentence pairs; if it is null, all pairs are used. Training pairs
     with more than `longest` tokens in either language are left out. Both languages
-    share a vocabulary of at most `vocabulary` word pieces, unless the training
-    sentences have more characters. `recipe.batch_size` counts the tokens of each
-    language, padding included. Test sentences are translated at the `temperatures` of
-    Figure K.1, at 1, and at the temperature fitted to validation data.
+    share a vocabulary of at most `vocabulary` word pieces, or more if the training
+    sentences have too many distinct characters. `recipe.batch_size` counts the tokens
+    of each language, padding included. Test sentences are translated at the
+    `temperatures` of Figure K.1, at 1, and at the temperature fitted to validation
+    data.
     """
 
     dataset: Name

@@ -67,7 +67,7 @@ class Backbone(Section):
     `input_size`) with `interpolation`, and a central square of `input_size` pixels is
     cropped. The channels are put into the order `channels`, scaled to 0 to
     `pixel_scale`, and normalised by `mean` and `std`. Arguments that make the library
-    download weights by itself are refused.
+    load weights by itself are refused.
     """
 
     library: Literal["timm", "torchvision", "facenet", "project"]
@@ -90,7 +90,7 @@ class Backbone(Section):
     @field_validator("arguments")
     @classmethod
     def _name_no_weights(cls, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Refuse arguments that make the library download weights itself."""
+        """Refuse arguments that make the library load weights by itself."""
         for name in _WEIGHTS_OF_LIBRARIES.intersection(arguments):
             raise ValueError(
                 f"{name!r} would load weights that the pipeline does not know of; set "

@@ -46,16 +46,16 @@ class Schedule(Section):
 class Recipe(Section):
     """Settings for training a network on images, texts or pairs of sentences.
 
-    All epochs that the parameters name (for milestones, the warm-up, a loss that
-    changes during training, and figures) are meant for a run of `planned_epochs`. If
-    `epochs` differs from `planned_epochs`, all these epochs are scaled in proportion.
+    All epochs in the parameters (of milestones, the warm-up, a loss that changes during
+    training, and figures) refer to a run of `planned_epochs`. If `epochs` differs from
+    `planned_epochs`, all these epochs are scaled in proportion.
 
     For Adam, `momentum` is the first beta and `beta2` the second. `reduction` combines
     the losses of a batch; `clip_norm` bounds the norm of the whole gradient. Images are
     padded with `crop_padding` zeros on each side and cropped at random, mirrored with
     probability 1/2 if `flip` is true, and normalised by each channel's `mean` and `std`
-    on the scale 0 to 1. For texts and sentences, `crop_padding` is 0, `flip` false, and
-    `mean` and `std` are null.
+    on the scale 0 to 1. For texts and sentences, `crop_padding` must be 0, `flip` must
+    be false, and `mean` and `std` must be null.
     """
 
     epochs: PositiveInt

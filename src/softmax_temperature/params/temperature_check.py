@@ -18,7 +18,7 @@ from softmax_temperature.runner.section import Section
 CURVES = "curves"
 NORMS = "norms"
 QUESTIONS = (CURVES, NORMS)
-"""The questions that gradient flow answers."""
+"""The questions that are studied with gradient flow."""
 
 PLAIN = "plain"
 """The start from the network's own initial weights."""
@@ -154,9 +154,10 @@ class Sweep(Section):
 class Curves(Section):
     """Settings for gradient flow from logits of exactly 0.
 
-    A course is observed at `points` times, evenly spaced on a log axis from `first` to
-    `last`. The unit of time is the time in which the logits would change by 1 at their
-    initial speed. The kernel is computed at every `stride`-th time and at each event.
+    A trajectory is observed at `points` times, evenly spaced on a log axis from `first`
+    to `last`. The unit of time is the time in which the logits would change by 1 at
+    their initial speed. The kernel is computed at every `stride`-th time and at each
+    event.
     """
 
     inverse_temperatures: Grid
@@ -175,7 +176,7 @@ class Curves(Section):
 class Norms(Section):
     """Settings for gradient flow from tempered logits with each of `logit_norms`.
 
-    A norm is taken over all samples and classes. A course ends at the latest at
+    A norm is taken over all samples and classes. A trajectory ends at the latest at
     `horizon` times the larger of two times: the unit of time, and the time in which the
     logits would change by their own norm at their initial speed.
     """
@@ -192,7 +193,7 @@ class GradientFlow(Section):
     tangent kernel is sketched with `probes` random vectors. If `probes` is null, the
     kernel is computed whole: its (images × classes)² numbers come from a Jacobian of
     images × classes × parameters numbers. The network evaluates `chunk` samples at a
-    time. A course takes at most about `evaluations` evaluations of the gradient.
+    time. A trajectory takes at most about `evaluations` evaluations of the gradient.
     """
 
     images: Annotated[int, Field(ge=2)]

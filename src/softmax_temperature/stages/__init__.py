@@ -221,8 +221,8 @@ def stage(declare: Callable[[Params], Iterable[Cell]]) -> Stage:
 def stages_of(program: str) -> list[Stage]:
     """Load the stages that `program` runs; none if its work does not consist of cells.
 
-    Their modules are imported in this function, because each module needs other
-    libraries, and a program should need only its own.
+    Their modules are imported in this function, because they need different libraries,
+    and a program should need only the libraries of its own stages.
     """
     loaded = []
     for entry in REGISTRY:
@@ -238,6 +238,9 @@ def label(output: Path) -> str:
 
 
 def part_of(section: Section, part: type[Part]) -> Part:
-    """Reduce `section` to its base class `part`, so that cells depend only on that."""
+    """Reduce `section` to the fields of its base class `part`.
+
+    A cell that gets only the result does not depend on the other fields.
+    """
     values = {name: getattr(section, name) for name in part.model_fields}
     return part.model_construct(**values)

@@ -77,11 +77,11 @@ def early_learning(params: Params) -> Iterator[Cell]:
 def _curves(job: Job, *, question: Curves, flow: GradientFlow, **start_of: Any) -> None:
     """Follow gradient flow from logits of 0, at each inverse temperature.
 
-    One more course keeps the initial kernel.
+    One more trajectory follows the linearised flow, whose kernel stays the initial one.
 
     Writes `record.json` with facts and predictions about the start, and `courses.json`,
-    a list of courses (see `courses.course`), each with its `inverse_temperature`, which
-    is null for the course that keeps the initial kernel.
+    a list of trajectories (see `courses.course`). Each has an `inverse_temperature`,
+    which is null for the linearised flow.
     """
     problem = _problem(job, flow, **start_of)
     start = Start(problem, 1.0, 1.0)
@@ -109,7 +109,7 @@ def _curves(job: Job, *, question: Curves, flow: GradientFlow, **start_of: Any) 
 
 
 def _norms(job: Job, *, question: Norms, flow: GradientFlow, **start_of: Any) -> None:
-    """Follow gradient flow from starts whose tempered logits have each of the norms.
+    """Follow gradient flow from tempered logits with each norm in `question`.
 
     Both the network and its linearisation with the initial kernel are trained. Writes
     `record.json` with facts about the problem, and `starts.json` with the predictions

@@ -18,7 +18,7 @@ from softmax_temperature.stages import stage
 
 @stage
 def fetch(params: Params) -> Iterator[Cell]:
-    """Yield one cell per data set, except those that only unused papers name.
+    """Yield one cell per data set, except for data sets that only unused papers name.
 
     If a data set has an error, its cell reports the error.
     """

@@ -1,6 +1,6 @@
 """Stage train_focal: train a network for every task, arm and seed of the focal paper.
 
-The paper describes them in section 5 and in appendices E and F.
+The paper describes these experiments in section 5 and in appendices E and F.
 """
 
 from collections.abc import Iterator, Mapping

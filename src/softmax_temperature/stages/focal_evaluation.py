@@ -135,7 +135,10 @@ def _test_row(sets: Sets, settings: dict[str, int]) -> dict[str, Any]:
 
 
 def _row(report: dict[str, Any], names: Collection[str] = ()) -> dict[str, Any]:
-    """Select the metrics `names` of `report`, or all, with their intervals' ends."""
+    """Select metrics from `report`, with the ends of their intervals.
+
+    `names` are the metrics to select; if it is empty, all are selected.
+    """
     settings = {"classes", "bins", "bootstrap", "intervals"}
     row = {name: report[name] for name in names or report.keys() - settings}
     for name, (low, high) in report["intervals"].items():
@@ -151,8 +154,8 @@ def _compared(
     """Compute all rows except those of `runs.json`, by the name of their file.
 
     The test logits are compared with those of the reference arm and of
-    out-of-distribution data sets. The logits of shifted data sets are described by
-    metrics of their own.
+    out-of-distribution data sets. The logits of shifted data sets are not compared;
+    their rows have the metrics of these logits alone.
     """
     rows: dict[str, Rows] = {"differences": [], "ood": [], "roc": [], "shift": []}
     test, labels = sets["test"].for_evaluation()

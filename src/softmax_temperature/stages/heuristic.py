@@ -1,4 +1,4 @@
-"""Stage heuristic: regression of the best temperature on statistics (section 4.3)."""
+"""Stage heuristic: regress the best inverse temperature on statistics (section 4.3)."""
 
 from collections.abc import Iterator
 
@@ -17,7 +17,7 @@ from softmax_temperature.stages.classifier_temperature import describe, search
 
 @stage
 def heuristic(params: Params) -> Iterator[Cell]:
-    """Yield one cell, which reads the statistics and searches of all declared pairs."""
+    """Yield one cell, which reads the statistics and search results of all pairs."""
     paper = params.classifier_temperature
     pairs = params.embedded_pairs()
     if not pairs:

@@ -1,9 +1,9 @@
 """The user's files that cells read, and the parameters that the existing files allow.
 
 If `data.download` is true, missing files that a library can download are downloaded.
-The files that are still missing are known before anything runs, and stop only the cells
-that need them: the programs and `plan` take their parameters from `without_missing`,
-and `collect` requires only the runs that these parameters declare.
+The files that are still missing are determined before anything runs, and only the cells
+that need them are left out: the programs and `plan` take their parameters from
+`without_missing`, and `collect` requires only the runs that these parameters declare.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def missing_items(
 ) -> list[tuple[Item, MissingInput]]:
     """List the missing items, each with the error that tells how to get it.
 
-    If `to_come` is true, items that the run would download first do not count.
+    If `to_come` is true, items that the run would download first are not listed.
     """
     missing: list[tuple[Item, MissingInput]] = []
     for item in input_items(params):
@@ -141,9 +141,9 @@ def download_missing(params: Params, program: str | None = None) -> list[str]:
 def without_missing(params: Params, *, to_come: bool = False) -> Params:
     """Return `params` without everything that needs a missing item.
 
-    `missing_items` says which items are missing. A task whose
-    out-of-distribution or shifted sets are missing stays, without these sets. A section
-    of the result may be empty, which a parameter file does not allow.
+    `missing_items` determines which items are missing. A task whose out-of-distribution
+    or shifted sets are missing stays, without these sets. A section of the result may
+    be empty, which a parameter file does not allow.
     """
     gone: dict[Kind, set[str]] = {}
     for item, _ in missing_items(params, to_come=to_come):

@@ -377,7 +377,10 @@ def _records(path: Path) -> Records:
 
 
 def _group_name(cell: dict[str, Any]) -> tuple[str, str]:
-    """The stage of a cell, and the cell's name without its last part, if it has two."""
+    """The stage of a cell, and the cell's name without its last part.
+
+    A name that has only one part is returned whole.
+    """
     name: str = cell["cell"]
     return cell["stage"], name.rpartition("/")[0] or name
 
@@ -386,8 +389,8 @@ def content(notebook: nbformat.NotebookNode) -> str:
     """The text, tables and figures of a notebook as HTML, in the notebook's order.
 
     The HTML holds no active content, whatever the notebook holds: every piece is
-    sanitised, and images are decoded and encoded again. After that, only the cells of
-    tables are labelled, with escaped texts.
+    sanitised, and images are decoded and encoded again. The only later change is that
+    table cells are labelled with escaped texts.
     """
     parts = []
     title = ""
@@ -409,7 +412,7 @@ def content(notebook: nbformat.NotebookNode) -> str:
 
 
 def _shown(output: Any, title: str) -> str:
-    """Put `output` as HTML into a box that scrolls if it is wider than the window."""
+    """Put `output`, as HTML, into a box that scrolls if the output is too wide."""
     html = _of_output(output, title)
     if not html:
         return ""

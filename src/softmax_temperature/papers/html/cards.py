@@ -8,26 +8,28 @@ from collections.abc import Sequence
 from html import escape, unescape
 
 TABLE = re.compile(r"<table\b.*?</table>", re.DOTALL)
-# Characters that fit on a phone; the space between two columns counts as three.
+# The number of characters that fit side by side on a phone; the space between two
+# columns counts as three.
 PHONE = 48
-# A cell with more characters is running text, which needs a wide column.
+# A cell with more characters than this is running text, which needs a wide column.
 LONG = 80
-# In a table, a cell with more characters would make its row tall if its column were
-# narrow.
+# In a table, a cell with more characters than this would make its row tall if its
+# column were narrow.
 BROAD = 40
-# Columns that a card's title may have.
+# The largest number of columns in a card's title.
 NAMES = 4
-# Texts of cells that a card leaves out.
+# A card leaves out cells with these texts.
 EMPTY = ("", "–")
 # A table is taken apart at its tags, so an attribute must not seem to contain a tag.
 _TAG_IN_ATTRIBUTE = re.compile(r"=([\"'])(?:(?!\1).)*[<>]", re.DOTALL)
 
 
 def with_cards(html: str) -> str:
-    """Let each row of the tables that are too wide for a phone become a card there.
+    """Prepare tables that are too wide for a phone, which shows each row as a card.
 
-    Each cell of such a table names its column. A card's title consists of the first
-    columns that together tell the rows apart. Other tables are returned unchanged.
+    Each cell of such a table is labelled with the name of its column. A card's title
+    consists of the first columns that together distinguish the rows. Other tables are
+    returned unchanged.
     """
     return TABLE.sub(lambda table: _stacked(table[0]), html)
 
@@ -91,9 +93,10 @@ def _filled(rows: Sequence[Sequence[str]]) -> list[list[str]]:
 
 
 def _in_title(rows: Sequence[Sequence[str]]) -> int:
-    """The number of first columns that together tell the rows apart, as a card's title.
+    """The number of columns in a card's title: the fewest that distinguish the rows.
 
-    It is 1 if these would be more than `NAMES` columns, or if their cells are long.
+    They are the table's first columns. If these would be more than `NAMES` columns, or
+    if their cells are long, the number is 1.
     """
     for count in range(1, NAMES + 1):
         titles = [", ".join(row[:count]) for row in rows]
@@ -109,9 +112,9 @@ def _title_marks(
 ) -> list[str]:
     """The attributes of the cells in a card's title.
 
-    A blank cell carries the text above it. A cell is left out of the title if it is
-    empty, or if the next one begins with the same words. Numbers always stay: equal
-    numbers of two columns say two things.
+    A blank cell is labelled with the text above it. A cell is left out of the title if
+    it is empty, or if the next cell begins with the same words. Numbers are never left
+    out, because equal numbers in two columns mean different things.
     """
     marks = []
     following = [*filled[1:], ""]
@@ -127,7 +130,7 @@ def _title_marks(
 
 
 def _mark(name: str, text: str) -> str:
-    """The attributes of a cell below the title, which is left out if it is empty."""
+    """The attributes of a cell below a card's title; an empty cell is left out."""
     mark = f'data-column="{escape(name)}"'
     if text in EMPTY:
         mark += ' data-left-out=""'
