@@ -36,7 +36,7 @@ Paper = Literal["classifier_temperature", "focal", "cooling", "temperature_check
 
 
 class _References(NamedTuple):
-    """The names under one `key` of a paper's section, and the names that are valid."""
+    """Names under one `key` of a paper's section, and the names valid there."""
 
     paper: Paper
     key: str

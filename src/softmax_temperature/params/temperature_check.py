@@ -267,7 +267,8 @@ class TemperatureCheck(EvaluationSettings):
     def confirmations(self) -> list[Confirmation]:
         """List every confirmation run, in the order of the parameters.
 
-        Confirmation runs have other seeds than the runs that choose the learning rate.
+        Confirmation runs have other seeds than the runs from which the learning rate is
+        chosen.
         """
         return [
             Confirmation(name, inverse_temperature, start, self.seeds_of(name) + seed)

@@ -48,7 +48,10 @@ def _describe(job: Job) -> None:
 
 @stage
 def search(params: Params) -> Iterator[Cell]:
-    """Yield one cell per data set and backbone, which covers the grid (section 4.3)."""
+    """Yield one cell per data set and backbone.
+
+    Each cell covers the whole grid of inverse temperatures (section 4.3).
+    """
     # The plan leaves out `select_on`, which affects how the curves are read later, not
     # how they are computed.
     plan = {"grid": part_of(params.classifier_temperature.search, GridTraining)}
@@ -72,7 +75,10 @@ def _search(job: Job, *, grid: GridTraining) -> None:
 
 @stage
 def rescaling(params: Params) -> Iterator[Cell]:
-    """Yield one cell per optimizer and loss of Figure 2, which trains all repeats."""
+    """Yield one cell per optimizer and loss of Figure 2.
+
+    Each cell trains all repeats.
+    """
     paper = params.classifier_temperature
     figure = paper.rescaling
     inputs = {"embeddings": EMBEDDINGS / figure.dataset / figure.backbone}

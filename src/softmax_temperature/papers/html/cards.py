@@ -25,11 +25,11 @@ _TAG_IN_ATTRIBUTE = re.compile(r"=([\"'])(?:(?!\1).)*[<>]", re.DOTALL)
 
 
 def with_cards(html: str) -> str:
-    """Prepare tables that are too wide for a phone, which shows each row as a card.
+    """Label the cells of wide tables, so that a phone shows each row as a card.
 
-    Each cell of such a table is labelled with the name of its column. A card's title
-    consists of the first columns that together distinguish the rows. Other tables are
-    returned unchanged.
+    Each cell of a table that is too wide for a phone is labelled with the name of its
+    column. A card's title consists of the first columns that together distinguish the
+    rows. Other tables are returned unchanged.
     """
     return TABLE.sub(lambda table: _stacked(table[0]), html)
 

@@ -208,11 +208,10 @@ def gather(
 def _untrained(
     declared: Sequence[DeclaredRun], missing: Sequence[DeclaredRun]
 ) -> list[DeclaredRun]:
-    """The missing runs of experiments of which no seed was collected.
+    """The missing runs of experiments for which no seed was collected.
 
-    The result leaves out experiments that lack only some seeds: `gather` raises an
-    error for such an experiment, because its mean would be over fewer seeds than
-    declared.
+    Experiments that lack only some seeds are left out: `gather` raises an error for
+    such an experiment, because its mean would be over fewer seeds than declared.
     """
     absent = {run.name for run in missing}
     begun = {_experiment(run) for run in declared if run.name not in absent}

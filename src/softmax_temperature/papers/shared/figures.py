@@ -44,7 +44,7 @@ SMALLEST = 9.0
 LETTER = 0.57
 """The mean width of a letter, as a multiple of the font size."""
 # seaborn's palette "colorblind". These are colours, not names such as "C0", because a
-# name is looked up only when the figure is drawn, when the style is no longer in use.
+# name is looked up only when the figure is drawn, after the style has been reset.
 HUES = tuple(
     to_rgb(color)
     for color in (

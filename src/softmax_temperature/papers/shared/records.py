@@ -88,7 +88,7 @@ def write_study(
 
 
 def write_nothing(folder: Path, paper: str, profile: str, runs: Runs) -> None:
-    """Write the folder of a paper that could not run because all its data are missing.
+    """Write a paper's folder if nothing could run because all its data are missing.
 
     The folder lists the experiments that were not run; all claims are "not tested".
     """

@@ -141,7 +141,7 @@ class Runs:
     def select(self, where: Where, *then: Where) -> pd.DataFrame:
         """The rows of `table` that match `where` and all further predicates.
 
-        Claims ask for the same rows again and again, so selections are stored.
+        Claims select the same rows many times, so selections are cached.
         """
         asked = (where, *then)
         if asked not in self._selected:

@@ -485,7 +485,7 @@ def _power_of_t(
 
 
 FAR = 5.0
-"""Effect size, in half-widths of the interval, from which on the power is taken as 1.
+"""Effect size, in half-widths of the interval, above which power is taken to be 1.
 
 Even a study of two values detects an effect of this size almost surely.
 """
