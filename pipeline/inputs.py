@@ -1,4 +1,4 @@
-"""List the digests of the files that the parameters name.
+"""Write the digests of the files that the parameters name, and list what changed.
 
 If data.download is true, missing files that a library can download are downloaded
 first. Items that are still missing are skipped and listed on standard error; everything

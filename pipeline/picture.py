@@ -1,4 +1,4 @@
-"""Draw the picture of the README and of the docs' home page from the studies."""
+"""Draw the picture in the README and on the docs' home page from the results."""
 
 import sys
 from pathlib import Path

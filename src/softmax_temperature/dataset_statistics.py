@@ -21,8 +21,8 @@ other ways to read the paper.
 - n_samples: Number of rows.
 - avg_samp_class: n_samples / n_classes.
 - pca_50, pca_75, pca_80, pca_90, pca_95, pca_99: Smallest number of principal
-  components that explain at least the percentage of the variance that the name gives,
-  divided by dim.
+  components that explain at least 50, 75, 80, 90, 95 or 99 % of the variance, divided
+  by dim.
 - avg_kurtosis: Excess (Fisher) kurtosis, biased form, averaged over dimensions; 0 for a
   normal distribution.
 - avg_normality: The Shapiro-Wilk statistic W of at most NORMALITY_ROWS rows, averaged
@@ -297,8 +297,7 @@ def _mean_normality(unit: Array, seed: np.random.SeedSequence) -> float:
     from scipy.stats import shapiro
 
     sample = unit[_drawn_rows(len(unit), NORMALITY_ROWS, seed)]
-    # Leave out columns that are constant on the drawn rows, although they vary on all
-    # rows.
+    # Leave out columns that vary over all rows but are constant on the drawn ones.
     sample = sample[:, _varies(sample)]
     if sample.size == 0:
         return 1.0

@@ -36,7 +36,7 @@ LARGEST_RATIO = 1e8
 # smaller one, times the bracket, would exceed float64.
 SMALLEST_MARGIN = 1e-300
 # Largest accepted distance from a label's logit to the largest of its row: this number
-# times `LARGEST_RATIO` is still a float64.
+# times `LARGEST_RATIO` still fits in float64.
 LARGEST_MARGIN = 1e300
 # The number of the last bracket whose ends do not exceed float64.
 LAST_STEP = 38
@@ -55,7 +55,7 @@ class TemperatureFit:
     """The result of a search for a temperature.
 
     Attributes:
-        temperature: Divides logits.
+        temperature: The number by which to divide logits.
         value: The criterion at this temperature on the fitted data: nats for "nll", a
             fraction for "ece".
         at_bound: Whether the search ended at one of its bounds, so that the temperature
@@ -88,9 +88,9 @@ def fit_temperature(
     "nll" finds the root of the slope of the negative log-likelihood, which is convex in
     1 / T. The root is accurate to 1e-6 on log T. There is no root if the logits
     separate the labels (every label has the largest logit of its row) or carry no
-    information about them (equal probabilities are most likely). Both cases are
-    detected, and the result is then a bound: 1e-4 or 1e4 for logits of ordinary scale,
-    times a power of 1e8 for much larger or smaller ones.
+    information about them (equal probabilities have the highest likelihood). Both cases
+    are detected, and the result is then a bound: 1e-4 or 1e4 for logits of ordinary
+    scale, times a power of 1e8 for much larger or smaller ones.
 
     "ece" tries a grid and takes the first minimum of the expected calibration error.
     The default grid goes from a fifth to 5 times the temperature at which the mean
@@ -201,8 +201,8 @@ def sandwich_interval(
         label_logits = scaled.gather(1, classes.long()[:, None]).squeeze(1)
         slopes = expected - label_logits
         squared_slopes += slopes.square().sum().item()
-        # A class of probability 0 does not contribute, though the square of its logit,
-        # which may stand for a mask, can be infinite.
+        # A class of probability 0 must not contribute: its logit may be a mask so large
+        # that its square is infinite.
         deviations = (scaled - expected[:, None]).masked_fill(probs == 0, 0.0)
         curvature += (probs * deviations.square()).sum().item()
     if not 0 < curvature < math.inf:
@@ -266,7 +266,7 @@ def _fit_likelihood(margins: Tensor, labels: Tensor) -> TemperatureFit:
 
 
 def _root(function: Callable[..., float], step: int, *arguments: Any) -> float:
-    """The temperature at which `function` of its logarithm falls through zero.
+    """The temperature T at which `function`(log T) falls through zero.
 
     The search starts in bracket number `step`. The function gets `arguments` instead of
     being a closure, because brentq leaves a reference cycle that would keep a closure's
@@ -303,7 +303,7 @@ def check_two_classes(labels: Tensor) -> None:
 
 
 def _check_range(margins: Tensor, logits: Tensor) -> None:
-    """Refuse logits if their margins, or the inverse of these, would exceed float64."""
+    """Refuse logits if their margins, or the margins' inverses, exceed float64."""
     for piece, piece_logits in zip(_pieces(margins), _pieces(logits), strict=True):
         if bool((piece.isneginf() & ~piece_logits.isneginf()).any()):
             raise ArgumentError(
@@ -355,7 +355,7 @@ def _check_grid(grid: Sequence[float]) -> None:
 
 
 def _step(scale: float) -> int:
-    """The number of the bracket in which logits of the scale `scale` are searched."""
+    """The number of the bracket in which the search starts for logits of this scale."""
     if scale <= 0:
         return 0
     return min(round(math.log(scale, BRACKET_STEP)), LAST_STEP)
@@ -481,8 +481,8 @@ def _center(confidences: _Confidences, accuracy: float, scale: float) -> Tempera
 
     The mean confidence falls as the temperature rises, and the calibration error is at
     least the distance of the mean confidence from the accuracy. If the mean confidence
-    is below the accuracy at every temperature, or above, the result is a bound. The
-    `value` of the result is NaN.
+    is below the accuracy at every temperature, or above it at every temperature, the
+    result is a bound. The `value` of the result is NaN.
 
     Args:
         confidences: The confidences of the rows to fit.
@@ -511,9 +511,9 @@ def _overconfidence(
 
 
 def _pieces(rows: Tensor, table: Tensor | None = None) -> tuple[Tensor, ...]:
-    """Split `rows` into pieces whose number of rows suits `table`.
+    """Split `rows` into pieces of equally many rows; only the last may be shorter.
 
-    That number of rows of `table` holds at most `CHUNK` elements, unless it is 1. If
+    The same number of rows of `table` has at most `CHUNK` elements, unless it is 1. If
     `table` is None, `rows` itself is the table.
     """
     classes = (rows if table is None else table).shape[1]

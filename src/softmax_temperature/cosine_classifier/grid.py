@@ -47,8 +47,8 @@ class TemperatureGrid:
 
         Among ties it is the median, or the lower of the two middle values.
         """
-        # Deviation: among equally good temperatures we take the median, which tells
-        # more about a saturated stretch than its first value does. The paper does not
+        # Deviation: among equally good temperatures we take the median, which
+        # represents a saturated range better than its first value. The paper does not
         # say which one it takes.
         temperatures, mean = self._ascending()
         return temperatures[self._best(mean)]

@@ -271,8 +271,8 @@ class TemperatureGridTrainer:
 
         Raises:
             ValueError: If an entry is missing or has another shape, or one of
-                `SHARED_STATE` has another value. Other data or arguments are not
-                noticed.
+                `SHARED_STATE` has another value. Other differences in data or arguments
+                are not detected.
         """
         expected = _as_tensors(self.state_dict())
         loaded = _as_tensors(state)

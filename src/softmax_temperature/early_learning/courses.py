@@ -54,7 +54,7 @@ KINKED_MODULES = (
 class Problem:
     """Two random draws of a network, and the samples that the network learns.
 
-    The pairs of all correlations start with the same tangent kernel.
+    The tangent kernel at the start is the same for pairs of every correlation.
 
     Attributes:
         network: The network that is trained, in float64 and evaluation mode.
@@ -95,7 +95,7 @@ class Problem:
 
     @cached_property
     def sketch(self) -> KernelSketch:
-        """The object that sketches the kernel, or computes it whole without probes."""
+        """The kernel sketch, which computes the whole kernel if `probes` is None."""
         return KernelSketch(self.pair(1.0), probes=self.probes, seed=self.seed)
 
     @cached_property
@@ -204,12 +204,13 @@ def course(
             given, the gradient flow is integrated; if it is None, the linearised flow.
 
     Returns:
-        The course, and the tempered logits Z by time, at the recorded times and events.
-        The course holds `ending`, `evaluations` and `rows`. A row has `moment`, `time`,
-        `loss` (mean over samples, nats) and `change` (||Z - Z_0||). For the gradient
-        flow it also has `drift`, the relative change of the kernel, and its standard
-        error `drift_error`, at events and at `kernel_times`; and `distance`, ||Z -
-        Z_linearised||, at the times of `linearised`. Missing values are None.
+        The record of the trajectory, and the tempered logits Z by time, at the recorded
+        times and events. The record has the entries `ending`, `evaluations` and `rows`.
+        A row has `moment`, `time`, `loss` (mean over samples, nats) and `change` (||Z -
+        Z_0||). For the gradient flow it also has `drift`, the relative change of the
+        kernel, and its standard error `drift_error`, at events and at `kernel_times`;
+        and `distance`, ||Z - Z_linearised||, at the times of `linearised`. Missing
+        values are None.
     """
     problem = start.problem
     logits_by_time: dict[float, Tensor] = {}

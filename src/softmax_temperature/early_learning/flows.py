@@ -27,8 +27,8 @@ LEARNED = "learned"
 # The fraction that defines TENTH and LEARNED, and the fraction that defines FIT.
 SHARE = 0.1
 HALF = 0.5
-# First step of the integrator, as a fraction of `Settings.unit_time`. If no first step
-# is given, the integrator guesses one that ignores `Settings.unit_time`.
+# First step of the integrator, as a fraction of `Settings.unit_time`. Without it, the
+# integrator would choose a first step that ignores `Settings.unit_time`.
 FIRST_STEP = 0.01
 # Relative precision with which the time of an event is computed.
 PRECISION = 1e-9
@@ -36,8 +36,8 @@ PRECISION = 1e-9
 # Deviation: our time to fit is the time at which the loss has fallen to half of its
 # initial value; the paper's definition of when a model has learned is missing from our
 # copy. Logits of every size reach this point, and reach it early, where the theory
-# applies. We record a tenth of the norm as well as the whole norm, because large logits
-# that already fit never change by their whole norm.
+# applies. We record a change by a tenth of the norm as well as by the whole norm,
+# because large logits that already fit the labels never change by their whole norm.
 
 
 class SoftmaxCrossEntropy:

@@ -18,9 +18,9 @@ TOLERANCE = 1e-6
 # The abstract of the temperature_check paper treats this size as a variable, but our
 # copy lacks the method that sets it. The frozen parameters of the pair are c θ + sqrt(1
 # - c²) θ'', where θ are the initial parameters of the trained network and θ'' an
-# independent draw. Where θ is normal, the frozen parameters are distributed like θ. The
-# pair's logits shrink to 0 as the correlation c rises to 1; at c = 1 the pair is the
-# centred model of the literature on lazy training.
+# independent draw. If θ is normally distributed, the frozen parameters have the same
+# distribution. The pair's logits shrink to 0 as the correlation c rises to 1; at c = 1
+# the pair is the centred model of the literature on lazy training.
 
 
 class CorrelatedPair(nn.Module):
@@ -32,7 +32,7 @@ class CorrelatedPair(nn.Module):
     norm: s = 1 is the centred model, which starts at exactly 0; s = 0 is the network
     alone; a negative s enlarges the logits.
 
-    The frozen network holds its values in buffers instead of parameters, so that they
+    The frozen network stores its values in buffers instead of parameters, so that they
     are saved with the pair but no optimizer sees them. The frozen network stays in
     evaluation mode, so dropout acts on the trained network only; batch normalisation
     follows the mode of the pair in both networks.
@@ -106,7 +106,7 @@ def frozen_parameters(
     that are equal in both were not drawn at random (biases that start at 0, scales that
     start at 1) and stay as they are.
     """
-    # Use the product, because computing 1 - c² would lose the digits of a c close to 1.
+    # Use the product, because 1 - c² would lose precision for c close to 1.
     share = math.sqrt((1 - correlation) * (1 + correlation))
     draws = zip(network.named_parameters(), independent_draw.parameters(), strict=True)
     frozen = {}

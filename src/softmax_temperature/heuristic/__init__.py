@@ -1,6 +1,6 @@
 """Predict the best inverse temperature of a cosine classifier from its embeddings.
 
-classifier_temperature, sections 3.2 and 4.3. `pairs` holds one row per data set and
+classifier_temperature, sections 3.2 and 4.3. `pairs` has one row per data set and
 backbone, as a DataFrame or as mappings. The columns are `dataset`, `backbone`,
 `inverse_temperature` (the best of a search; it multiplies the logits) and the
 statistics named in `dataset_statistics.STATISTICS`. Three columns are optional:

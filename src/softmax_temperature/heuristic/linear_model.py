@@ -43,9 +43,10 @@ def least_squares(values: Floats, target: Floats) -> Regression:
     mean, scale, design = standardised(values)
     intercept = float(np.average(target))
     # Deviation: among equally good solutions of the paper's least squares we take the
-    # shortest. With all 23 statistics the solution need not be unique: some statistics
-    # follow from others, and some are equal for all pairs of a data set. Small singular
-    # values count as round-off, so that the answer is the same on every machine.
+    # one with the smallest norm. With all 23 statistics the solution need not be
+    # unique: some statistics follow from others, and some are equal for all pairs of a
+    # data set. Small singular values count as round-off, so that the answer is the same
+    # on every machine.
     solution = np.linalg.lstsq(design, target - intercept, rcond=LEAST_SINGULAR_VALUE)
     coefficients = np.asarray(solution[0], dtype=np.float64)
     low = values.min(axis=0)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from softmax_temperature.dataset_statistics import STATISTICS
 from softmax_temperature.runner.errors import nearest
 
-# Smallest number of data sets. If one is left out, two remain, which are the fewest for
+# Smallest number of data sets. When one is left out, two remain: the minimum for
 # choosing a ridge penalty by leaving out each of them in turn.
 MINIMUM_DATASETS = 3
 # The inverse temperatures of the search (section 4.3).
@@ -49,8 +49,8 @@ def identified(
     """Select the pairs with a clear best inverse temperature (source: ours).
 
     Where accuracy saturates, ties decide which of many equally good values is best. A
-    pair is identified if its plateau, ends included, holds at most `max_share` of the
-    searched `grid`. The order of the pairs is kept.
+    pair is identified if its plateau, ends included, covers at most the share
+    `max_share` of the values in `grid`. The order of the pairs is kept.
 
     Args:
         pairs: Pairs as defined in the package's docstring; only the columns of the

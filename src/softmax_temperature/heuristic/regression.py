@@ -86,11 +86,11 @@ class Heuristic:
     """A fitted regression from `statistics` to the best inverse temperature.
 
     The interval is a hierarchical jackknife after Lee, Barber and Willett 2023 (arXiv
-    2306.06342). It is centred on the final model, so their bound on misses does not
-    hold. The interval extends by `margin` to both sides of the prediction. The margin
-    is the 0.9 quantile of the errors on left-out data sets, where all data sets have
-    equal weight and one additional data set counts as an infinite error. With fewer
-    than 9 data sets the interval is the searched range.
+    2306.06342). It is centred on the final model, so their bound on the miscoverage
+    does not hold. The interval extends by `margin` to both sides of the prediction. The
+    margin is the 0.9 quantile of the errors on left-out data sets, where all data sets
+    have equal weight and one additional data set counts as an infinite error. With
+    fewer than 9 data sets the interval is the searched range.
     """
 
     statistics: tuple[str, ...]

@@ -207,10 +207,10 @@ def score_rules(pairs: pd.DataFrame, accuracies: pd.DataFrame) -> pd.DataFrame:
     """Compute the accuracy that each rule loses on data sets that it was not fitted on.
 
     The arguments are those of `fit_ridge`. HEURISTIC, CONSTANT and MEDIAN are fitted on
-    the other data sets. For each pair, WITHOUT_BACKBONE is fitted on the pairs of other
-    data sets with other backbones; it is not scored if there are none for some pair.
-    SQUARE_ROOT needs no fit. VALIDATION is scored if `pairs` has the column
-    `inverse_temperature_validation`.
+    the other data sets. For each pair, WITHOUT_BACKBONE is fitted on the pairs that
+    share neither the data set nor the backbone; if some pair has no such pairs, this
+    rule is not scored. SQUARE_ROOT needs no fit. VALIDATION is scored if `pairs` has
+    the column `inverse_temperature_validation`.
 
     Returns:
         Columns `rule`, `dataset`, `backbone`, `inverse_temperature` (the rule's
@@ -270,7 +270,7 @@ def _without_dataset_and_backbone(
 ) -> Floats | None:
     """Predict each pair from the pairs that share neither data set nor backbone.
 
-    The result is None if there are no such pairs for one of the pairs.
+    The result is None if one of the pairs has no such pairs to fit on.
     """
     predictions = np.empty(len(backbones))
     for train, test in leave_one_group_out(study.datasets):

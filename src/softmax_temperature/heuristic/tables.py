@@ -51,8 +51,9 @@ def optimum(
 ) -> dict[str, Any]:
     """Find the optimum of one pair and its plateau, both on the split `select_on`.
 
-    The row also has the optima on both splits. `log_variance` is the variance over
-    repeats of the logarithm of the optimum; it is absent if there is only one repeat.
+    The returned row also has the optima on both splits. `log_variance` is the variance
+    over repeats of the logarithm of the optimum; it is absent if there is only one
+    repeat.
     """
     selected = {"test": test, "validation": validation}[select_on]
     row = {
@@ -124,8 +125,9 @@ def study_tables(
 def _left_out(table: pd.DataFrame, clear: pd.DataFrame, selected: int) -> LeftOut:
     """Compute Table 1 on all pairs, identified pairs, and pairs of trained backbones.
 
-    All pairs count as identified if the clear ones are too few. The subset of trained
-    backbones is absent if it contains all pairs or too few.
+    All pairs count as identified if the clear ones come from too few data sets. The
+    subset of trained backbones is absent if it contains all pairs, or pairs of too few
+    data sets.
     """
     trained = table[is_trained(table)]
     subsets = {ALL_PAIRS: table, "identified pairs": table}

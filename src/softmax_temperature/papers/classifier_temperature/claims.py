@@ -53,7 +53,8 @@ _STUDY = "collection"
 _N = {_STUDY: 21}
 _REPEATS = {_STUDY: 20}
 _LOOKS = {_STUDY: 4}
-"""Four looks: the study ran three times with twelve data sets, then with all 21."""
+"""Four looks: the study ran three times with twelve data sets, then once with all 21.
+"""
 _WIDENED = (
     "Student's interval, widened after Nadeau and Bengio for folds that share training "
     "data."
@@ -63,8 +64,8 @@ _WIDENED = (
 def _rescaling(optimizer: str) -> Difference:
     """The accuracy with the rescaled loss minus that with the plain loss.
 
-    Both are trained with `optimizer`, at the inverse temperatures in the upper half of
-    the grid.
+    All classifiers are trained with `optimizer`. The accuracies are means over the
+    inverse temperatures in the upper half of the grid.
     """
     return Difference(
         of=BEST_ACCURACY,

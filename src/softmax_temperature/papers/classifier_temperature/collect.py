@@ -48,8 +48,8 @@ def collect(params: Params, folder: Path) -> None:
     """Write runs, tables, claims and metrics of the study into the paper's folder.
 
     Raises:
-        InputError: If a declared run is neither in a cell here nor recorded in the
-            folder.
+        InputError: If a declared run is neither in a cell on this machine nor recorded
+            in the folder.
     """
     runs = gather_study(
         folder, SLUG, params, declared_runs, read_run, tables=MEASURED_COLUMNS
@@ -186,5 +186,5 @@ def _rescalings(artifact: Artifact, epochs: int) -> list[dict[str, Any]]:
 
 
 def _numbered(rows: Sequence[Mapping[Any, Any]]) -> list[dict[str, Any]]:
-    """The `rows` with a column `run`, which numbers them from 0."""
+    """Add a column `run` that numbers the rows from 0."""
     return [{RUN: number, **row} for number, row in enumerate(rows)]

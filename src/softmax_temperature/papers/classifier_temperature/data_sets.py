@@ -98,8 +98,8 @@ def over_data_sets(
 ) -> OverTasks:
     """The mean over data sets, with the generated data sets as a separate task.
 
-    If fewer than three data sets are not generated, all data sets form one task, which
-    does not count as the paper's.
+    With fewer than three data sets that were not generated, all data sets form a single
+    task, which does not count as one of the paper's tasks.
 
     Args:
         values: One value per data set, indexed by the name of the data set.

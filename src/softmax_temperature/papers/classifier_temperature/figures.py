@@ -191,8 +191,8 @@ def figure_4(runs: Runs) -> Figure:
 
     The axes are logarithmic. On the left the regression is fitted on all pairs, as in
     the paper; on the right each pair's data set is left out. A grey strip below the
-    axis holds predictions below 1, which may be negative. A strip above the axis holds
-    predictions above `LARGEST_SHOWN`.
+    axis shows predictions below 1, including negative ones. A strip above the axis
+    shows predictions above `LARGEST_SHOWN`.
     """
     table = runs.tables["predictions"]
     order = pairs(runs).sort_values(["n_classes", "dataset"])["dataset"].unique()
@@ -251,7 +251,7 @@ def _predictions(axes: Axes, table: pd.DataFrame, column: str, title: str) -> No
 
 
 def _outer_strips(grid: list[Axes], predictions: Any) -> None:
-    """Draw and label the strips for predictions outside the axis.
+    """Draw and label the strips for predictions outside the range of the axis.
 
     A strip without predictions is left out.
     """
@@ -317,14 +317,14 @@ def accuracy_curves(runs: Runs) -> Figure:
 
 @style()
 def cost_of_rules(runs: Runs) -> Figure:
-    """Draw the accuracy that each rule loses, as a box over pairs.
+    """Draw a box plot, over pairs, of the accuracy that each rule loses.
 
     The paper has no such figure. A dot is the accuracy that the rule loses on one pair.
     A box spans the quartiles, and its whiskers the central 90 % of the pairs.
     """
     rules = runs.tables["rules"]
     table = rules.assign(points=PERCENT * rules["accuracy_lost"])
-    # Rules that lose the same are in the order of the table.
+    # Rules with equal mean losses stay in the order of the table.
     means = rules.groupby("rule", sort=False)["accuracy_lost"].mean()
     order = means.sort_values(kind="stable").index
     figure, (axes,) = panels(1, row=0.32 * len(order) + 0.9)
@@ -339,7 +339,8 @@ def cost_of_rules(runs: Runs) -> Figure:
         ax=axes,
     )
     rows = order.get_indexer(pd.Index(table["rule"]))
-    # Seed the jitter, which seaborn does not, so that equal results give equal files.
+    # Draw the jitter with a fixed seed, because seaborn's is not seeded and equal
+    # results must give equal files.
     jitter = np.random.default_rng(0).uniform(-0.25, 0.25, len(table))
     axes.scatter(table["points"], rows + jitter, s=5, alpha=0.6, zorder=3)
     axes.set(

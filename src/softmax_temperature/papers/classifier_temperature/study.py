@@ -50,8 +50,8 @@ FITTED = ("correlations", "predictions", "leave_one_out", "folds", "rules")
 correlations: each statistic's correlation with the best inverse temperature.
 predictions: each pair's best inverse temperature with two predictions: one from a fit
     on all pairs, and one from a fit without the pair's data set.
-leave_one_out: summaries of the correlations of predicted and best inverse temperatures,
-    by row of Table 1, subset of pairs and method.
+leave_one_out: summaries of the correlations between predicted and best inverse
+    temperatures, by row of Table 1, subset of pairs and method.
 folds: the correlations that `leave_one_out` summarises, one per left-out data set.
 rules: the test accuracy at the inverse temperature that a rule chooses, and the
     accuracy lost compared with the best one, by rule and pair.

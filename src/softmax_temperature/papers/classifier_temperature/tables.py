@@ -113,10 +113,10 @@ def cost_of_rules(runs: Runs) -> pd.DataFrame:
 def cost_of_suggest(runs: Runs) -> pd.DataFrame:
     """The accuracy that `suggest` and other rules lose on left-out data sets.
 
-    For a pair inside the range of the other data sets, `suggest` stands here for the
-    regression's prediction. Outside the range, it stands for the best constant of the
-    other data sets. The command `suggest` also uses the constant inside the range if
-    the constant loses less there.
+    Here, `suggest` is the regression's prediction for a pair inside the range of the
+    other data sets, and the best constant of the other data sets for a pair outside it.
+    The command `suggest` differs: it also uses the constant inside the range if the
+    constant loses less accuracy there.
 
     Returns:
         One row per range of pairs and rule. `range` is "all", "inside" or "outside".

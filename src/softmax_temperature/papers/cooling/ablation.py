@@ -83,8 +83,9 @@ def table(runs: Runs, *, role: str) -> pd.DataFrame:
     The accuracy of a run is its mean over the last epochs.
 
     The main recipe comes first, with an empty change. Means are over the seeds that
-    finished both with and without Cooling. If there are no such seeds, each mean is
-    over the seeds that finished on its own side.
+    finished both with and without Cooling. If there are no such seeds, the mean with
+    Cooling is over the seeds that finished with Cooling, and the mean without Cooling
+    is over those that finished without.
     """
     pairs = _pairs(_compared(runs, role))
     keys = [*_CHANGED, "compared_with"]

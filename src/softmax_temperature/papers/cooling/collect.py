@@ -75,8 +75,9 @@ def collect(params: Params, folder: Path) -> None:
     """Write runs, tables, claims and metrics of the study into the paper's folder.
 
     Raises:
-        InputError: If a declared run whose data are available is neither in a cell here
-            nor recorded in the folder (`gather` names an exception).
+        InputError: If the data of a declared run are available, but the run is neither
+            in a cell on this machine nor recorded in the folder (`gather` makes one
+            exception).
     """
     runs = gather_study(folder, SLUG, params, declared_runs, read_run)
     if runs is None:
@@ -214,7 +215,7 @@ def _values(artifact: Artifact, history: list[dict[str, Any]]) -> list[dict[str,
     """The values of a classifier: history, norms, and the last Cooling of each epoch.
 
     If Cooling follows each batch, there are tens of thousands of Coolings. The last one
-    of each epoch is enough to show the course of the temperature.
+    of each epoch is enough to show how the temperature develops.
     """
     by_place: dict[tuple[str, int], dict[str, Any]] = {}
 
@@ -264,9 +265,9 @@ def segmentation_pixels(params: Params) -> dict[str, NDArray[np.uint8]]:
     """The first seed's pictures for the figure; empty if they are not on this machine.
 
     Returns:
-        `images`, of shape (panels, height, width, 3), and `labels` and, under the name
-        of each mode, the predicted classes, all of shape (panels, height, width). The
-        dtype is uint8.
+        The array `images`, of shape (panels, height, width, 3); the array `labels`; and
+        the predicted classes, in one array under the name of each mode. Labels and
+        predicted classes have the shape (panels, height, width). The dtype is uint8.
     """
     section = params.cooling.segmentation
     if section is None or not section.panels:

@@ -234,7 +234,7 @@ def _by_setting(
 
 
 def _count_lost(axes: Axes, rows: pd.DataFrame, x: str) -> None:
-    """Mark lost runs with crosses at the bottom of a panel, one line of them per mode.
+    """Mark lost runs with crosses at the bottom of a panel, in one row per mode.
 
     Beside each cross is the number of lost runs.
     """
@@ -343,8 +343,8 @@ def training_curves(runs: Runs) -> Figure | None:
     """Draw accuracy over epochs by mode, with one row of panels per schedule.
 
     If a study evaluated test images after its first epoch and then not for a long time,
-    the scale covers the later epochs, and a triangle with a number stands for the first
-    one.
+    the scale covers only the later epochs. A triangle with the accuracy beside it then
+    marks the first epoch.
     """
     shown = _shown(runs)
     if shown.empty:

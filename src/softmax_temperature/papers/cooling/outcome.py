@@ -11,7 +11,7 @@ from collections.abc import Sequence
 # The paper prints "divergence" as the opposite of "converged" but does not define it
 # (section 4.2, Table 2).
 CHANCE = 1.5
-"""A network has learned if its accuracy is above this multiple of that of guessing."""
+"""A network has learned if its accuracy exceeds that of guessing by this factor."""
 COLLAPSE = 0.5
 """A run has collapsed if its accuracy ends below this share of its peak."""
 NEAR_GUESSING = 0.02

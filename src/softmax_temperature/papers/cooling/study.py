@@ -116,7 +116,7 @@ ON_CIFAR100 = dataset_in(("cifar100",)).called("CIFAR-100")
 COOLING_AS_PRINTED = NO_COOLING | where(
     refit="whole", period="epoch", optimizer_state="keep"
 )
-"""Selects runs without Cooling and runs with Cooling as the studies read the paper.
+"""Selects runs without Cooling, and runs with Cooling as we understand the paper.
 
 This Cooling corrects the whole temperature after every epoch and keeps the optimizer's
 state. The paper does not say what happens to this state.
@@ -262,7 +262,7 @@ def printed_network(model: str) -> str:
 
 
 def network_in_words(name: str) -> str:
-    """A network in words, without its activation, which the tables show by itself."""
+    """A network in words, without its activation, which the tables show separately."""
     label = network_label(name)
     for activation in ACTIVATIONS.values():
         label = label.replace(f" with {activation}", "")

@@ -52,10 +52,10 @@ _PAPERS_UNET = "small U-Net ~9M params"
 
 
 def _named(table: pd.DataFrame) -> pd.DataFrame:
-    """The `table` with the paper's names of data sets and networks, if it has them.
+    """Return `table` with the paper's data set and network names, if there are any.
 
-    Values are joined with printed ones by these names; then `_as_run` puts the names of
-    what ran in their place.
+    Our values are matched with printed values by these names. `_as_run` then replaces
+    the names with those of the data set and the network that were used.
     """
     printed = table["printed_model"].map(printed_network)
     is_named = printed != ""
@@ -125,8 +125,8 @@ def _profiles(dataset: str, _: str) -> tuple[str, ...]:
 def _as_run(runs: Runs, table: pd.DataFrame) -> pd.DataFrame:
     """Return `table` with the names of the data set and the network that ran.
 
-    They differ from the paper's names if a part of the paper's training images or a
-    smaller network was used. The table shows the printed value beside ours, but no
+    They differ from the paper's names if only a part of the paper's training images, or
+    a smaller network, was used. The table shows the printed value beside ours, but no
     difference from that value.
     """
     is_named = runs.table["printed_model"] != ""
@@ -148,7 +148,7 @@ def _as_run(runs: Runs, table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _images(count: float) -> str:
-    """The number of training images, if they are a part of the paper's."""
+    """The number of training images, if they are only a part of the paper's."""
     return f", {count:,.0f} images" if count < WHOLE else ""
 
 

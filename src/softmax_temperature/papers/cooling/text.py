@@ -162,7 +162,7 @@ def _largest_gains(runs: Runs) -> Iterator[dict[str, Any]]:
 def _crossings(runs: Runs, mode: str) -> Iterator[dict[str, Any]]:
     """Yield one row per data set and network: the epoch at which `LIMIT` is exceeded.
 
-    The rows are about the runs with Cooling in `mode`.
+    Only runs with Cooling in `mode` are used.
     """
     rows = crossings(runs)
     rows = rows[(rows["mode"] == mode) & (rows["limit"] == LIMIT)]

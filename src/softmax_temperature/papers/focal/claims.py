@@ -320,7 +320,7 @@ def _by_every_criterion() -> Parts:
 
 
 def _price_of_stopping_by_ece() -> Parts:
-    """How far early stopping of CE by validation ECE lowers ECE and raises error.
+    """The fall in ECE, and the rise in error, if CE stops early by validation ECE.
 
     Both parts compare the chosen epoch with the last epoch of the same run, on test
     data.

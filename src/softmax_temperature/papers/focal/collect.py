@@ -100,9 +100,9 @@ def collect(params: Params, folder: Path) -> None:
     """Write runs, tables, claims and metrics of the study into the paper's folder.
 
     Raises:
-        InputError: If a declared run whose data are available is neither in a cell here
-            nor recorded in the folder (`gather` names an exception), or if every
-            classifier's run diverged.
+        InputError: If the data of a declared run are available, but the run is neither
+            in a cell on this machine nor recorded in the folder (`gather` makes one
+            exception); or if the runs of all classifiers diverged.
     """
     runs = gather_study(
         folder, SLUG, params, declared_runs, read_run, tables=MEASURED_COLUMNS
@@ -131,7 +131,7 @@ def collect(params: Params, folder: Path) -> None:
 
 
 def _with_missing_outliers(runs: Runs, params: Params) -> Runs:
-    """Return `runs` with missing out-of-distribution sets in the table `not_run`.
+    """Add the missing out-of-distribution sets to the table `not_run` of `runs`.
 
     The tasks themselves run without these sets.
     """

@@ -48,7 +48,7 @@ class Evaluated(Contrast):
     contrast: Contrast
 
     def measure(self, runs: Runs) -> Measurement:
-        """Measure the contrast, and name the cells that evaluated the runs."""
+        """Measure the contrast; its sources are the cells that evaluated the runs."""
         table = runs.table.assign(**{CELL: runs.table[EVALUATION_CELL]})
         return self.contrast.measure(replace(runs, table=table))
 

@@ -101,7 +101,8 @@ def change_where_overfitted(name: str, *, sign: int = 1) -> Derived:
     Only runs whose test NLL rises by enough (see `OVERFITTED`) have a value.
 
     Args:
-        name: "nll_right" or "nll_wrong", the NLL of the right or of the wrong samples.
+        name: "nll_right" or "nll_wrong", the NLL of the correctly classified or of the
+            misclassified samples.
         sign: -1 reverses the sign of the change.
     """
 
@@ -126,7 +127,8 @@ def _best_and_last(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Each finished run's test NLLs at its epoch of lowest NLL, and at its last epoch.
 
-    The columns are the NLL of all, of the right and of the wrong samples.
+    The columns are the NLL of all samples, of the correctly classified ones, and of the
+    misclassified ones.
     """
     sides = ["nll", "nll_right", "nll_wrong"]
     rows = runs.wide(*sides, split="test")

@@ -137,7 +137,8 @@ def curves(axes: Axes, rows: pd.DataFrame, column: str, **labels: Any) -> None:
 def figure_1(runs: Runs) -> Figure | None:
     """Draw NLL, entropy, errors and ECE while a network trains with cross-entropy.
 
-    NLL and entropy are shown for all samples, for right ones and for wrong ones.
+    NLL and entropy are shown for all samples, for the correctly classified ones, and
+    for the misclassified ones.
     """
     sides = [f"{name}{end}" for name in ("nll", "entropy") for _, end, _ in _SIDES]
     train, test = (
@@ -194,9 +195,10 @@ def _nll_and_entropy(axes: Axes, rows: pd.DataFrame, text: str) -> None:
 
 @figures.style()
 def figure_2(runs: Runs) -> Figure | None:
-    """Draw test NLL, entropy of wrong samples, and the last layer's weight norm.
+    """Draw test NLL, entropy of misclassified samples, and last-layer weight norm.
 
-    The NLL is shown for all samples, for right ones and for wrong ones.
+    The NLL is shown for all samples, for the correctly classified ones, and for the
+    misclassified ones.
     """
     test = curves_of(
         runs,
@@ -308,10 +310,10 @@ def figure_3bcd(runs: Runs) -> Figure | None:
 def figure_a1(runs: Runs) -> Figure | None:
     """Draw the first seed's reliability on training data at a few epochs, in 25 bins.
 
-    The row below shows the share of samples in each bin. If the last bin of an epoch
-    holds all but `_REST` of the samples, its diagram would be a single bar. Such an
-    epoch is only named above the panels. If all epochs are like this, the first one is
-    drawn.
+    The row below shows the share of samples in each bin. If at most a share `_REST` of
+    an epoch's samples is outside the last bin, the epoch's diagram would be a single
+    bar. Such an epoch is not drawn, only mentioned above the panels. If all epochs are
+    like this, the first one is drawn.
     """
     shown = finished(runs, _CROSS_ENTROPY, in_first_experiment(runs))
     table = of_runs(runs.tables["reliability"], shown)

@@ -36,9 +36,10 @@ Pictures = dict[str, NDArray[np.uint8]]
 def with_panels(runs: Runs, params: Params, pixels: Path) -> tuple[Runs, Pictures]:
     """Return `runs` with the predictions on the images of Figure H.1, and the images.
 
-    Half of the `focal.evaluation.panels` images are the first test images that all
-    losses of the figure classify correctly, and half are the first that all get wrong,
-    according to the first seed. This choice favours no loss.
+    There are `focal.evaluation.panels` images. Half of them are the first test images
+    that the models of all losses of the figure classify correctly, and half are the
+    first that all of them misclassify; the models are those of the first seed. This
+    choice favours no loss.
 
     Args:
         runs: The runs, with the predictions recorded before.
@@ -93,7 +94,7 @@ def _shown_runs(runs: Runs, experiment: str) -> pd.DataFrame:
 def _chosen(
     runs: Runs, rows: pd.DataFrame, trained: dict[Any, Artifact], half: int
 ) -> tuple[list[int], pd.DataFrame]:
-    """Choose the images of an experiment, and predict them with each trained run.
+    """Choose an experiment's images, and compute each run's predictions for them.
 
     Returns:
         The images' numbers in the test split; and the predictions before and after

@@ -107,9 +107,10 @@ def _evaluation(
 def figure_4(runs: Runs, written: Written, experiment: str) -> Figure | None:
     """Draw ECE, AdaECE and Classwise-ECE before and after scaling, with 90 % intervals.
 
-    The interval of one run shows how far its value depends on the choice of the test
-    samples. The interval on a bar ends at the means of these intervals' ends over
-    seeds. It does not include the spread over seeds, which the dots show.
+    A run's interval shows how much its value depends on the choice of the test samples.
+    The ends of a bar's interval are the means, over seeds, of the ends of these
+    intervals. A bar's interval does not include the spread over seeds, which the dots
+    show.
 
     Figures G.1 to G.4 show the same metrics for other experiments.
     """
@@ -234,7 +235,7 @@ def any_printed(runs: Runs, written: Written) -> bool:
 
 
 def any_guesses(runs: Runs) -> bool:
-    """Whether any run of the main recipe guesses, so that its ECE says nothing."""
+    """Whether any run of the main recipe guesses, so that its ECE is meaningless."""
     return bool(_evaluations(runs)["guesses"].any())
 
 

@@ -45,9 +45,10 @@ MEASURED_TABLES = (
 )
 """The names of the measured tables; each is a file below `tables/`.
 
-They hold the measurements that are not one value per run and epoch. They are gathered
-from the cells, while the tables in `tables.TABLES` are computed from the runs. Each
-measured table except the last has a column `run`, and one row per run and per:
+They contain the measurements that are not a single value per run and epoch. They are
+gathered from the cells, while the tables in `tables.TABLES` are computed from the runs.
+Each measured table except the last has a column `run`. Within a run, there is one row
+per:
 
 differences: scaling and metric. The row has the value with the run's loss minus the
     value with cross-entropy, on the same test samples.
@@ -66,7 +67,9 @@ theory_checks: see `losses.propositions.theory_checks`.
 """
 
 _WHOLE = {"imdb": 25_000}
-"""The training and validation data of data sets whose names may stand for a part."""
+"""The number of training and validation samples of a whole data set, for the data sets
+whose name does not tell whether a run used only a part.
+"""
 # Deviation: our studies of translation use Multi30k, because none of them can train on
 # WMT14, the paper's only translation task.
 DATA = (
@@ -240,11 +243,11 @@ def at_selected_epoch(metric: Metric) -> Metric:
 def read(folder: Path) -> Runs:
     """Read the runs in `folder`, `results/<study>/focal`, and derive further columns.
 
-    If only a part of a data set was used, its name gets the number of training texts.
-    The derived columns are `own` (whether the data set counts as the paper's),
-    `is_printed` (whether the paper prints numbers for the experiment), `arm` (the label
-    of the loss) and `evaluation_cell`. Translation models also have `best_temperature`
-    and `temperatures_apart`.
+    If only a part of a data set was used, the number of training texts is appended to
+    its name. The derived columns are `own` (whether the data set counts as the
+    paper's), `is_printed` (whether the paper prints numbers for the experiment), `arm`
+    (the label of the loss) and `evaluation_cell`. Translation models also have
+    `best_temperature` and `temperatures_apart`.
     """
     return tidied(read_runs(folder, MEASURED_TABLES))
 

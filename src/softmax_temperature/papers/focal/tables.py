@@ -246,7 +246,7 @@ def in_order(
 
 
 def _named(rows: pd.DataFrame) -> pd.DataFrame:
-    """The `rows` with the paper's names of data sets and networks, where it has them.
+    """Return `rows` with the paper's data set and network names, if there are any.
 
     An out-of-distribution or shifted set becomes part of the data set's name. If an
     experiment has no scores on such a set, the set's rows are left out.
@@ -272,7 +272,7 @@ def _named(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def _with_remarks(runs: Runs, table: pd.DataFrame) -> pd.DataFrame:
-    """The `table` with the sources of word vectors, and with remarks on differences."""
+    """Add the sources of word vectors, and remarks on differences from the paper."""
     runs_of = runs.select(MAIN).drop_duplicates("experiment").set_index("experiment")
     differs = {name: _differs(row) for name, row in runs_of.iterrows()}
     remarks = {
@@ -556,7 +556,7 @@ TABLES: tuple[Table, ...] = (
         by_criterion=True,
         is_evaluated=False,
     ),
-    # The authors' notebooks evaluate their released weights, and print more digits than
+    # The authors' notebooks evaluate the released weights, and print more digits than
     # the paper's tables.
     LossTable(
         name="released",

@@ -89,8 +89,8 @@ def collect(params: Params, folder: Path) -> None:
     """Write runs, tables, claims and metrics of the study into the paper's folder.
 
     Raises:
-        InputError: If a declared run is neither in a cell here nor recorded in the
-            folder.
+        InputError: If a declared run is neither in a cell on this machine nor recorded
+            in the folder.
     """
     read = partial(read_run, heuristic=_heuristic())
     runs = gather_study(
@@ -201,7 +201,7 @@ def start_factors(start: str) -> dict[str, Any]:
 
 
 def _declared_flows(params: Params) -> Iterator[DeclaredRun]:
-    """The declared courses of gradient flow; a cell has several courses."""
+    """The declared trajectories of gradient flow; a cell contains several of them."""
     section = params.temperature_check.early_learning
     if section is None:
         return
@@ -227,9 +227,9 @@ def _declared_flows(params: Params) -> Iterator[DeclaredRun]:
 
 
 def _curves(inverse_temperatures: list[float]) -> Iterator[dict[str, Any]]:
-    """Yield the factors of the courses that start from logits of 0.
+    """Yield the factors of the trajectories that start from logits of 0.
 
-    The linearised course is the same for every inverse temperature, so its inverse
+    The linearised trajectory is the same for every inverse temperature, so its inverse
     temperature is None.
     """
     start = {"start": "zero", "start_norm": 0.0}
@@ -239,9 +239,9 @@ def _curves(inverse_temperatures: list[float]) -> Iterator[dict[str, Any]]:
 
 
 def _norms(inverse_temperature: float, norms: list[float]) -> Iterator[dict[str, Any]]:
-    """Yield the factors of the courses that start from logits with a norm in `norms`.
+    """Yield the factors of the trajectories that start from logits with given `norms`.
 
-    For each norm there is a course of the network and one of its linearisation.
+    For each norm there is a trajectory of the network and one of its linearisation.
     """
     for norm in norms:
         for dynamics in DYNAMICS:
@@ -347,7 +347,7 @@ def _calibration(logits: torch.Tensor, labels: torch.Tensor) -> dict[str, float]
 
 
 def _flow(run: DeclaredRun, artifact: Artifact) -> MeasuredRun:
-    """Read a course of gradient flow, with its times in rescaled units.
+    """Read a trajectory of gradient flow, with its times in rescaled units.
 
     The facts `unit_time`, `logit_time` and `drift_rate` are predictions from the start:
     the time in which the logits change by 1, the time in which they change by their own
@@ -383,5 +383,5 @@ def _flow(run: DeclaredRun, artifact: Artifact) -> MeasuredRun:
 
 
 def _of_value(courses: list[dict[str, Any]], name: str, value: Any) -> dict[str, Any]:
-    """The course in `courses` whose entry `name` has the value `value`."""
+    """The trajectory in `courses` whose entry `name` has the value `value`."""
     return next(course for course in courses if course[name] == value)

@@ -62,7 +62,7 @@ MARKS = {
     "training_best": ("best to train with, on validation data", ".", BLACK),
 }
 WIDEST_SD = 60
-"""The axis of spreads ends at this sd at most, in percentage points.
+"""The largest sd that the axis of spreads may show, in percentage points.
 
 The true sd of accuracies cannot exceed 50 points, but its interval for two seeds has
 almost no upper bound.
@@ -133,7 +133,7 @@ def _mark_at_edge(
 
 
 def _same_span(panels: Sequence[Axes], limits: Sequence[tuple[float, float]]) -> None:
-    """Give all vertical axes the same span in percentage points, which fits each panel.
+    """Give all vertical axes the same span, which is wide enough for every panel.
 
     `limits` are the limits of each panel so far.
     """

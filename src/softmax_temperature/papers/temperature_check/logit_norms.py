@@ -99,8 +99,8 @@ def why_one_regime(chosen: pd.DataFrame, over: str) -> str:
 def minus_half(values: Values, others: Values) -> Fitted:
     """The mean of `values` minus half of the mean of `others`, with Welch's interval.
 
-    In both means, each value comes from a choice on the other values. Therefore the
-    variances are corrected as in `OverTasks`.
+    Each value in both means is measured at a setting that was chosen on the other
+    seeds. Therefore the variances are corrected as in `OverTasks`.
     """
     counts = np.array([len(values), len(others)])
     variances = np.array([values.var(ddof=1), others.var(ddof=1) / 4])

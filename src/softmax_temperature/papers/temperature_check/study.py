@@ -1,6 +1,6 @@
 """The runs of the temperature_check paper, and predicates to select them.
 
-A run is a training run or a course of gradient flow. A sweep is a network on a data
+A run is a training run or a trajectory of gradient flow. A sweep is a network on a data
 set, trained at several inverse temperatures or from several starts, with several
 learning rates. `learning_rate` is the rescaled learning rate: the optimizer's rate
 times the inverse temperature squared.
@@ -46,11 +46,11 @@ COURSES = "courses"
 MEASURED_TABLES = (COURSES,)
 """The names of the measured tables; each is a file in `tables/`.
 
-courses: one row per course of gradient flow from logits of 0 and per moment. A moment
-    is a requested time or an event. The columns are `time` (rescaled), `loss` (mean,
-    nats), `change` (the norm of the change in the tempered logits), `drift` (the
-    relative change of the kernel) with its error `drift_error`, and `distance` (of the
-    tempered logits from those of the linearised network).
+courses: one row for each moment of each gradient-flow trajectory that starts from zero
+    logits. A moment is a requested time or an event. The columns are `time` (rescaled),
+    `loss` (mean, nats), `change` (the norm of the change in the tempered logits),
+    `drift` (the relative change of the kernel) with its error `drift_error`, and
+    `distance` (of the tempered logits from those of the linearised network).
 """
 OF_ONE_TASK = (
     "sweep",
@@ -97,10 +97,10 @@ COOLED = TRAINING & where(start="own", mode="last_layer")
 SET_START = TRAINING & where(start=("norm", "pair"))
 """The runs that train a pair of networks, so that their initial logits can be chosen.
 
-The logits are those of a trained minus those of a frozen network. The start "pair" sets
-the correlation between the initial weights of the two. With the start "norm", both have
-the same initial weights, and the frozen logits are scaled so that the difference has
-the given mean norm.
+The logits are those of a trained network minus those of a frozen one. The start "pair"
+sets the correlation between the initial weights of the two. With the start "norm", both
+have the same initial weights, and the frozen logits are scaled so that the difference
+has the given mean norm.
 """
 TUNING = TRAINING & where(role="tuning")
 CHOSEN_RATE = where(is_judged=True).called("the chosen learning rate")
@@ -292,7 +292,7 @@ def _choices(runs: Runs) -> pd.DataFrame:
 
 
 def _kernel_is_still(runs: Runs) -> pd.Series[bool]:
-    """Whether each course's kernel stays constant until its logits have changed by 1.
+    """Whether each trajectory's kernel is constant until the logits have changed by 1.
 
     The drift that counts is the geometric mean over all seeds with the same network and
     inverse temperature.
