@@ -1,4 +1,4 @@
-"""Train temperature_check's sweeps and their fresh seeds; measure early learning."""
+"""Train the networks of temperature_check's sweeps, and measure early learning."""
 
 import sys
 

@@ -380,8 +380,8 @@ def _typical_margin(margins: Tensor) -> float:
     """The median distance from a row's largest logit to the next smaller one.
 
     Rows in which all unmasked logits are equal do not count. The result is 0 if there
-    are no other rows. Large negative logits that mask classes hardly change the median,
-    unlike the largest distance.
+    are no other rows. Large negative logits that mask classes hardly change this
+    median, but they would determine the largest distance.
     """
     nearest = torch.cat(
         [

@@ -59,7 +59,7 @@ class CorrelationOfPredictions(Declared):
         statistics: The statistics that the regression uses, as in
             `leave_one_dataset_out`.
         minus: The statistics of another regression, whose correlation is subtracted;
-            None subtracts nothing.
+            None to subtract nothing.
     """
 
     of: Measure = BEST_INVERSE_TEMPERATURE

@@ -217,9 +217,9 @@ def figure_4(runs: Runs) -> Figure:
 
 
 def _predictions(axes: Axes, table: pd.DataFrame, column: str, title: str) -> None:
-    """Draw one panel, in which each data set has its own kind of mark.
+    """Draw one panel, with a separate marker for each data set.
 
-    Marks are open for untrained backbones.
+    Markers are open for untrained backbones.
     """
     axes.set(xscale="log", yscale="log")
     for place, (dataset, rows) in enumerate(table.groupby("dataset", observed=True)):

@@ -46,7 +46,7 @@ def changes(table: pd.DataFrame, main: pd.DataFrame) -> list[str]:
 
 
 def _main_of(run: pd.Series[Any], main: pd.DataFrame) -> pd.DataFrame:
-    """The main runs on the data set of `run`: those with its network, or all if none."""
+    """The main runs on `run`'s data set: those with its network, or all if none."""
     on_data: pd.DataFrame = main[main["dataset"] == run["dataset"]]
     same: pd.DataFrame = on_data[on_data["network"] == run["network"]]
     return on_data if same.empty else same

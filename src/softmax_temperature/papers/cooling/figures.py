@@ -99,8 +99,8 @@ SHOWN = 6
 """The largest number of images to show for section 4.4."""
 _BELOW = "below the scale"
 LONE = 0.2
-"""The scale leaves out the first evaluated epoch if the next one comes much later: by
-more than this share of the run.
+"""The scale leaves out the first evaluated epoch if the next one comes later by more
+than this share of the run.
 """
 _SQUARE: Any = {"ls": "none", "marker": "s"}
 # Neighbouring colours in these maps are shades of one hue, so take every second colour
@@ -165,9 +165,10 @@ def _by_factor(axes: Axes, rows: pd.DataFrame) -> None:
 
 @figures.style()
 def learning_rates(runs: Runs) -> Figure | None:
-    """Draw a figure of ours: accuracy against the learning rate, without a schedule.
+    """Draw accuracy against the learning rate, without a schedule.
 
-    One line is for runs with last-layer Cooling, the other for runs without it.
+    The paper has no such figure. One line is for runs with last-layer Cooling, the
+    other for runs without Cooling.
     """
 
     def panel(axes: Axes, rows: pd.DataFrame) -> None:

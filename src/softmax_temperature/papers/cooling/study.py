@@ -54,7 +54,7 @@ cost: one row per device and mode, from benchmarks/results.json. `seconds` is th
 # Deviation: our studies of segmentation use CamVid, because none of them can train on
 # ADE20K, the only data set that the paper segments.
 DATA = ("cifar10", "cifar100", "ade20k", "camvid")
-"""The data sets that count as the paper's: its own, and the one in place of ADE20K.
+"""The data sets that count as the paper's: those it uses, and one replacing ADE20K.
 
 A part of one of these data sets, such as "cifar10-5000", also counts.
 """

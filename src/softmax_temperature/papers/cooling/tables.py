@@ -54,8 +54,8 @@ _PAPERS_UNET = "small U-Net ~9M params"
 def _named(table: pd.DataFrame) -> pd.DataFrame:
     """Return `table` with the paper's data set and network names, if there are any.
 
-    Our values are matched with printed values by these names. `_as_run` then replaces
-    the names with those of the data set and the network that were used.
+    Our values are matched with printed values by these names. Afterwards, `_as_run`
+    corrects the names where a smaller network or fewer images were used.
     """
     printed = table["printed_model"].map(printed_network)
     is_named = printed != ""
@@ -148,7 +148,7 @@ def _as_run(runs: Runs, table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _images(count: float) -> str:
-    """The number of training images, if they are only a part of the paper's."""
+    """The number of training images as text; "" if they are all of the paper's."""
     return f", {count:,.0f} images" if count < WHOLE else ""
 
 

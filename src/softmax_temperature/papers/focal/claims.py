@@ -105,8 +105,8 @@ NEGLIGIBLE = 0.01
 ON_PAR = 0.005
 """A difference in ECE after scaling below half a point counts as no difference.
 
-Table 1 prints focal loss with gamma 3 and cross-entropy for four networks on CIFAR-10;
-their ECEs after scaling differ by at most 0.07 points.
+In Table 1, the ECEs after scaling of focal loss with gamma 3 and of cross-entropy
+differ by at most 0.07 points for each of four networks on CIFAR-10.
 """
 NEAR_ONE = 1.1
 """The upper end of what section 5 calls "very close to 1"."""
@@ -118,7 +118,7 @@ BASELINES: Mapping[str, Where] = {
     "MMCE": MMCE,
     "LS-0.05": LS_005,
 }
-"""The paper's baselines, with which FLSD-53 is compared, by their labels."""
+"""The paper's baselines by label; FLSD-53 is compared with each of them."""
 SAME_REGIONS = 180 * NEGLIGIBLE
 """The largest angle, in degrees, between two decision boundaries that count as equal.
 
@@ -370,7 +370,7 @@ def _directions_apart() -> Parts:
 
 
 def _linear(of: Measure) -> dict[str, Difference]:
-    """The contrasts of `of` between linear models, CE against each focal loss."""
+    """Contrasts of `of`: the linear model with CE against that with each focal loss."""
     losses = {"FL-1": FL_1, "FL-2": FL_2, "FL-3": FL_3}
     return {name: _of_linear_models(loss, of) for name, loss in losses.items()}
 

@@ -260,8 +260,8 @@ def declared_translation(params: Params) -> Iterator[DeclaredRun]:
 def loss_factors(loss: str, options: Row) -> dict[str, Any]:
     """The factors of a loss, from its name and options.
 
-    The factor `gamma` of a schedule joins the schedule's gammas, as in "531". For
-    sample-dependent focal loss, it is the name of the policy, such as "53".
+    For a schedule, the factor `gamma` consists of the schedule's gammas, as in "531".
+    For sample-dependent focal loss, it is the name of the policy, such as "53".
     """
     remaining = dict(options)
     factors = dict.fromkeys(

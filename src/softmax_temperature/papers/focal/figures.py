@@ -1,8 +1,8 @@
 """Figures of training and of the theory: 1 to 3, A.1, B.1, C.1, C.2 and I.1.
 
 Figures of training show the first experiment with the main recipe. Lines are means over
-seeds, and bands show one standard deviation. Diverged runs are left out; a figure for
-which no run is left is None.
+seeds, and bands show one standard deviation. Diverged runs are left out; if no run
+remains, the function returns None.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ Each family of losses has its own hue; a larger gamma is darker. A loss without 
 is grey.
 """
 GAMMAS_3A = (1, 2, 3, 5, 7, 8, 9)
-"""The gammas of Figure 3(a), read from the authors' plot; the text names none."""
+"""The gammas of Figure 3(a), read from the authors' plot; the text lists none."""
 CONFIDENT = 0.9
 """The confidence at which Figure C.2 draws lines. In appendix C, cross-entropy errs
 "almost always with greater than 90% confidence".

@@ -1,6 +1,6 @@
 """Sentences of the notebook that explain how to read a study's tables and figures.
 
-The notebook shows a sentence only if the study has what the sentence is about.
+The notebook shows a sentence only if the sentence applies to the study.
 """
 
 EXPERIMENTS = {

@@ -3,9 +3,9 @@
 The ROC curves of Table 3 are one of our own figures.
 
 Bars, points and curves are means over seeds. Bands, and the error bars of points, show
-one standard deviation. Crosses are the printed values. The parameter `written` holds
-the study's tables by name, such as "table_1". A figure is None if the experiment has no
-data for it, or if all runs of the experiment diverged.
+one standard deviation. Crosses are the printed values. The parameter `written` contains
+the study's tables by name, such as "table_1". A function returns None if the experiment
+has no data for its figure, or if all runs of the experiment diverged.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ NOISE_FLOOR = "noise_floor"
 GUESSING = 1.1
 """A run guesses if its accuracy is below this multiple of the accuracy of guessing."""
 IMAGES = 4
-"""The largest number of images that all losses classify correctly, and of images that
-all get wrong, in Figure H.1. The paper shows as many of each.
+"""Figure H.1 shows at most this many images that all losses classify correctly, and at
+most this many that all losses misclassify. The paper shows this many of each.
 """
 _FAINT = 0.45
 _FLOOR = figures.HUES[3]
@@ -162,13 +162,13 @@ def figure_4(runs: Runs, written: Written, experiment: str) -> Figure | None:
 
 @figures.style()
 def calibration_summary(runs: Runs, written: Written) -> Figure | None:
-    """Draw a figure of ours: ECE by loss before and after scaling, with temperatures.
+    """Draw the ECE by loss before and after scaling, with the temperatures.
 
-    There is one row of panels per experiment. The left panels show the ECE before and
-    after scaling on one scale. The right panels show the ECE after scaling on a larger
-    scale, because the values after scaling are small. Runs that guess are left out of
-    the means, because the ECE of guessing is near 0; the row of their loss says so.
-    Returns None if there are no experiments.
+    The paper has no such figure. There is one row of panels per experiment. The left
+    panels show the ECE before and after scaling on one scale. The right panels show the
+    ECE after scaling on a larger scale, because the values after scaling are small.
+    Runs that guess are left out of the means, because the ECE of guessing is near 0;
+    the row of their loss says so. Returns None if there are no experiments.
     """
     experiments = shown_experiments(runs)
     if not experiments:
@@ -278,7 +278,7 @@ def _evaluations(runs: Runs) -> pd.DataFrame:
 
 
 def _printed_errors(written: Written) -> dict[Any, dict[Any, float]]:
-    """The values that Tables 1 and F.3 print for our experiments.
+    """The printed values from Tables 1 and F.3 for our experiments.
 
     The result maps each experiment to its values by metric and loss.
     """
@@ -346,9 +346,10 @@ def _temperatures(axes: Axes, rows: pd.DataFrame, arms: Sequence[str]) -> None:
 
 @figures.style()
 def figure_shift(runs: Runs, written: Written, experiment: str) -> Figure | None:
-    """Draw a figure of ours: error and ECE on other images of the same classes.
+    """Draw error and ECE on images from another data set with the same classes.
 
-    Squares show the error on the test images of the data set itself.
+    The paper has no such figure. Squares show the error on the experiment's own test
+    images.
     """
     sets = shifted_sets(runs, MAIN & where(experiment=experiment))
     if not sets:
@@ -394,8 +395,9 @@ def figure_h1(runs: Runs, pixels: Path, experiment: str) -> Figure | None:
     Predictions are those of the first seed, with their confidence before and after
     scaling.
 
-    Images that all losses classify correctly come first, and images that all get wrong
-    last. The file `pixels` has the images in the order of the table `panels`.
+    Images that all losses classify correctly come first, and images that all losses
+    misclassify come last. The file `pixels` has the images in the order of the table
+    `panels`.
     """
     shown = finished(runs, QUALITATIVE_LOSSES, MAIN & where(experiment=experiment))
     rows = of_runs(runs.tables["panels"], shown)

@@ -81,7 +81,7 @@ DATA = (
     "wmt14_en_de",
     "multi30k",
 )
-"""The data sets that count as the paper's: its own, and the one in place of WMT14.
+"""The data sets that count as the paper's: those it uses, and one replacing WMT14.
 
 A part of one of these data sets, such as "cifar10-5000", also counts.
 """

@@ -141,7 +141,7 @@ class LossTable(Table):
     how our experiment differs from the paper's.
 
     Attributes:
-        losses: The losses, in the paper's order, by their labels.
+        losses: The losses by label, in the paper's order.
         numbers: Function that returns the metrics to show for the runs of a study, in
             the paper's order.
         title: The title of the printed table or notebook; "" if we do not have its
@@ -546,9 +546,10 @@ TABLES: tuple[Table, ...] = (
         numbers=_always(*_CONFIDENT),
     ),
     # Deviation: our Table J.1 shows FLSD-53, the method that the paper proposes,
-    # because the paper does not say which focal loss it shows. The paper's criteria
-    # choose among all epochs, and in a short run they may choose an untrained network;
-    # so we also show each criterion among the epochs whose accuracy is near the best.
+    # because the paper does not say which focal loss its table shows. The paper's
+    # criteria choose among all epochs, and in a short run they may choose an untrained
+    # network; so we also show each criterion among the epochs whose accuracy is near
+    # the best.
     LossTable(
         name="table_j1",
         losses={"CE": CE, "FLSD-53": FLSD_53},

@@ -5,10 +5,10 @@ set, trained at several inverse temperatures or from several starts, with severa
 learning rates. `learning_rate` is the rescaled learning rate: the optimizer's rate
 times the inverse temperature squared.
 
-The first seeds of a sweep tune the learning rate. Fresh seeds may then be trained with
-the rate that has the best validation accuracy. If there are fresh seeds, only the runs
-with these seeds are judged. Runs with Cooling never have fresh seeds, so they are
-judged on the first seeds, at the chosen rate.
+The first seeds of a sweep are used to tune the learning rate. Networks with fresh seeds
+may then be trained with the rate that has the best validation accuracy. If there are
+fresh seeds, only the runs with these seeds are judged. Runs with Cooling never have
+fresh seeds, so they are judged on the first seeds, at the chosen rate.
 """
 
 from __future__ import annotations

@@ -168,7 +168,7 @@ def three_temperatures(runs: Runs) -> pd.DataFrame:
 def _best_temperatures(rows: pd.DataFrame) -> tuple[float, float, float]:
     """The best inverse temperature, with the lowest and the highest that are as good.
 
-    With one seed, all three are the best inverse temperature.
+    With one seed, only inverse temperatures that tie with the best are as good.
     """
     table = by_seed(rows, "validation_accuracy")
     best = table.columns[int(table.mean().argmax())]
