@@ -23,7 +23,7 @@ from softmax_temperature.metrics.checks import (
     check_positive,
 )
 
-# Numbers of the random streams that one seed spawns.
+# Numbers that identify the random streams derived from one seed.
 INITIAL_WEIGHTS = 0
 BATCH_ORDER = 1
 

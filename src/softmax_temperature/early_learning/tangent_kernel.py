@@ -88,7 +88,7 @@ class FlatNetwork:
         """Compute Jᵀ v, shape (p,), for weights v that depend on the logits.
 
         Args:
-            parameters: The point at which J is taken, shape (p,).
+            parameters: The point at which J is evaluated, shape (p,).
             weigh: Function that maps the logits of some samples, and the slice of these
                 samples, to the weights of the logits.
         """

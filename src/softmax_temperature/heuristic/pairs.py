@@ -150,7 +150,7 @@ def _check_plateaus(table: pd.DataFrame) -> None:
 def _check_columns(table: pd.DataFrame, names: Iterable[str]) -> None:
     """Raise ValueError unless `table` has the columns `names`.
 
-    All columns except KEYS must be finite.
+    All these columns except KEYS must contain finite numbers.
     """
     for name in names:
         if name not in table.columns:

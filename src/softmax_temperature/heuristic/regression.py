@@ -219,9 +219,9 @@ def leave_one_dataset_out(
             has the smallest error on left-out data sets.
 
     Raises:
-        ValueError: If `statistics` or `method` is none of the choices, an optimum lies
-            outside the searched range, or the pairs are malformed (see the package's
-            docstring).
+        ValueError: If `statistics` or `method` is not one of the choices, an optimum
+            lies outside the searched range, or the pairs are malformed (see the
+            package's docstring).
     """
     size = _statistics_count(statistics, method)
     table = checked_pairs(pairs)
@@ -270,7 +270,7 @@ def _share_on_plateau(table: pd.DataFrame, predicted: Floats) -> float | None:
 
 
 def _statistics_count(statistics: str | int, method: str) -> int:
-    """Return the number that `statistics` stands for; refuse unknown arguments."""
+    """Return the number of statistics to choose; refuse unknown arguments."""
     methods = get_args(Method)
     if method not in methods:
         raise ValueError(f"unknown method {method!r}. {nearest(method, methods)}")

@@ -214,8 +214,8 @@ ACCURACY_OF_FINISHED = replace(ACCURACY, lost=None)
 LAST_ACCURACY_OF_FINISHED = replace(LAST_ACCURACY, lost=None)
 MEAN_IOU_OF_FINISHED = replace(MEAN_IOU, lost=None)
 PIXEL_ACCURACY_OF_FINISHED = replace(PIXEL_ACCURACY, lost=None)
-"""In the four metrics `..._OF_FINISHED`, for tables and figures, a lost run has no
-value.
+"""The four metrics `..._OF_FINISHED` are for tables and figures. They give a lost run
+no value.
 """
 
 
@@ -270,7 +270,7 @@ def network_in_words(name: str) -> str:
 
 
 def _outcomes(runs: Runs) -> pd.DataFrame:
-    """The columns `diverged` and `stuck`, which `outcome` gives each run."""
+    """Compute the columns `diverged` and `stuck` of all runs with `outcome`."""
     learned = runs.measured("accuracy", split="train").sort_values("epoch")
     accuracies = learned.groupby("run")["value"].agg(list)
     tested = runs.measured("nll", split="test").sort_values("epoch")

@@ -96,7 +96,7 @@ def table(runs: Runs) -> pd.DataFrame:
 
 
 def _printed_row(printed: Mapping[Any, Any]) -> dict[str, Any]:
-    """The row of a printed value, which becomes a fraction if it is a share."""
+    """The row of a printed value; a percentage becomes a fraction."""
     metric = printed["metric"]
     unit = "share" if printed["unit"] == "percent" else ""
     if metric == _GAIN:

@@ -91,7 +91,7 @@ def table(runs: Runs) -> pd.DataFrame:
 
 
 def _with_method(rows: pd.DataFrame) -> pd.DataFrame:
-    """Return `rows` with `method`, the label that the main recipe's loss has."""
+    """Add the column `method`, the label of the same loss in the main recipe."""
     return rows.assign(method=rows["arm"].replace(WRITTEN_LABELS))
 
 

@@ -181,8 +181,8 @@ HALF_RISE_OF_WRONG = Derived("nats", _half_rise_of_wrong)
 def _log_gradient_norm(runs: Runs, chosen: pd.DataFrame) -> pd.Series[float]:
     """The logarithm of the gradient norm, as a mean over samples and epochs.
 
-    The first recorded epoch is left out; the other ones have equal weight. A sample's
-    norm counts as the geometric centre of its bin.
+    The first recorded epoch is left out; the others have equal weight. A sample's norm
+    counts as the geometric centre of its bin.
     """
     bins = runs.tables["gradient_norms"]
     bins = bins[bins["run"].isin(chosen.index[~is_lost(chosen)])]

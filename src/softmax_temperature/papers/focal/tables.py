@@ -233,7 +233,7 @@ def _named_missing(rows: pd.DataFrame) -> pd.DataFrame:
 def in_order(
     rows: pd.DataFrame, keys: Sequence[str], orders: Mapping[str, Sequence[str]]
 ) -> pd.DataFrame:
-    """The `rows`, sorted by `keys`.
+    """Sort `rows` by `keys`.
 
     The values of a key are in the order that `orders` gives for it, or else in their
     order of appearance.

@@ -109,7 +109,7 @@ def collect(params: Params, folder: Path) -> None:
 
 
 def _heuristic() -> RidgeHeuristic:
-    """The heuristic that this machine has fitted, or else the shipped heuristic."""
+    """The heuristic that was fitted on this machine, or else the shipped heuristic."""
     if not (HEURISTIC / MANIFEST).is_file():
         return shipped()
     fitted = open_artifact(HEURISTIC).json("heuristic.json")

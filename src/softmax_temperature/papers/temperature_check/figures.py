@@ -438,7 +438,7 @@ def panels_of(
     legend: Sequence[Any] = (),
     **options: Any,
 ) -> tuple[Figure | None, list[tuple[Axes, pd.DataFrame]]]:
-    """A figure with empty panels, and the rows to draw in each panel.
+    """Make a figure with empty panels, and match each panel with its rows.
 
     Args:
         groups: The name, as in `sweep_title`, and the rows of each panel.

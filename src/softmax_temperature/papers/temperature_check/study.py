@@ -266,7 +266,7 @@ def tidied(runs: Runs) -> Runs:
 
 
 def _choices(runs: Runs) -> pd.DataFrame:
-    """The columns `is_judged` and `rate_is_inside`, see `CHOSEN_RATE` and `INSIDE`.
+    """The columns `is_judged` (see `CHOSEN_RATE`) and `rate_is_inside` (see `INSIDE`).
 
     If learning rates tie, the lowest one is chosen. A setting without tuning runs has
     no judged runs.
@@ -294,8 +294,8 @@ def _choices(runs: Runs) -> pd.DataFrame:
 def _kernel_is_still(runs: Runs) -> pd.Series[bool]:
     """Whether each trajectory's kernel is constant until the logits have changed by 1.
 
-    The drift that counts is the geometric mean over all seeds with the same network and
-    inverse temperature.
+    Drifts are averaged geometrically over all seeds with the same network and inverse
+    temperature.
     """
     chosen = runs.select(FROM_ZERO)
     logarithms = DRIFT.of(runs, chosen).map(np.log)

@@ -127,10 +127,10 @@ def three_temperatures(runs: Runs) -> pd.DataFrame:
         mean accuracy on validation data. `training_low` and `training_high` are the
         lowest and the highest inverse temperature that are as good: their mean accuracy
         is lower by at most one standard error of the paired difference. The other
-        columns are geometric means over networks trained at 1: `post_hoc` is the mean
-        of the inverse temperatures that temperature scaling fits (without fits at a
-        bound), `cooling` of those that Cooling reaches, and `heuristic` of those that
-        the heuristic predicts for the features.
+        columns are geometric means, over networks trained at 1, of the inverse
+        temperatures that three methods give: temperature scaling (`post_hoc`, which
+        leaves out fits at a bound), Cooling (`cooling`), and the heuristic applied to
+        the features (`heuristic`).
     """
     judged = numbers(runs, CHOSEN_RATE & OWN_START)
     cooled = numbers(runs, CHOSEN_RATE & COOLED)
