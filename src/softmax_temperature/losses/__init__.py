@@ -1,14 +1,14 @@
 """Training losses: focal losses, their baselines, and tempered cross-entropies.
 
 All losses take logits of shape (n, classes), -inf for masked classes, and integer
-labels of shape (n,). Losses that are defined for soft labels also take labels that are
-probabilities of shape (n, classes). A loss is computed on the device of the logits, in
-their dtype or in float32 if that dtype is narrower. By default it returns a
-differentiable mean over the batch, in the dtype of the logits and in nats unless its
-docstring says otherwise. The gradient with respect to the logits is finite wherever the
-differences between the logits are finite. Values (finite logits, labels in range) are
-checked on the CPU only: on an accelerator every check of a value makes the host wait
-for the device.
+labels of shape (n,). Losses that are defined for soft labels also accept class
+probabilities of shape (n, classes) as labels. A loss is computed on the device of the
+logits, in their dtype or in float32 if that dtype is narrower. By default it returns
+the mean over the batch, which is differentiable and has the dtype of the logits. The
+unit is nats unless the docstring says otherwise. The gradient with respect to the
+logits is finite wherever the differences between the logits are finite. Whether logits
+are finite and labels in range is checked on the CPU only, because on an accelerator
+each such check would make the host wait for the device.
 """
 
 from importlib import import_module

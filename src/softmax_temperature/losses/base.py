@@ -71,25 +71,25 @@ class SampleLoss(Loss):
             `torch.nn.CrossEntropyLoss`, the mean divides the sum of the weighted losses
             by the sum of the samples' weights; for soft labels it divides by the number
             of samples.
-        ignore_index: Label of samples that do not count, such as void pixels. None
-            means that all samples count; the loss then skips a search that makes the
-            host wait for a GPU.
-        reduction: "mean", "sum", or "none". If no sample of a batch counts, the mean is
-            NaN, the sum is 0, and "none" returns zeros.
+        ignore_index: Label of samples to ignore, such as void pixels. With None, no
+            sample is ignored, and the loss skips a search that would make the host wait
+            for a GPU.
+        reduction: "mean", "sum", or "none". If all samples of a batch are ignored, the
+            mean is NaN, the sum is 0, and "none" returns zeros.
 
     Raises:
         ValueError: If a shape or a value is wrong. Values are checked only on the CPU,
             and only the first batches are checked for probabilities that were passed as
-            logits. The output of a sigmoid is refused wherever the graph of the
-            gradient shows it.
+            logits. The output of a sigmoid is refused whenever the autograd graph
+            reveals it.
     """
 
     arguments: ClassVar[tuple[str, ...]] = ()
-    """Attributes that `repr` shows before those that all losses have."""
+    """Attributes of this loss that `repr` lists before those common to all losses."""
     sigmoids: ClassVar[bool] = True
     """Whether to refuse logits that look like the outputs of a sigmoid.
 
-    Logits pass if the graph of the gradient shows that no sigmoid returned them.
+    Logits are accepted if the autograd graph shows that no sigmoid returned them.
     """
     weight: Tensor | None
     # The rows of the first small batches, and whether enough rows have been checked for
@@ -133,8 +133,8 @@ class SampleLoss(Loss):
     ) -> Tensor:
         """Return the class-weighted loss of each sample, (n,).
 
-        The base class raises ValueError, because its loss is not defined for soft
-        labels.
+        The base class raises ValueError; a subclass whose loss is defined for soft
+        labels overrides this method.
         """
         raise ArgumentError(
             f"labels must be class indices: {type(self).__name__} is not defined for "
@@ -172,16 +172,16 @@ class SampleLoss(Loss):
         logits: Tensor,
         labels: Tensor,
     ) -> Tensor:
-        """Reduce weighted losses of rows that count, in the dtype of the logits.
+        """Reduce weighted losses of the rows that count, and cast to the logits' dtype.
 
         Args:
             losses: Shape (rows,).
-            weights: The weights by whose sum the mean divides, shape (rows,); None to
+            weights: Weights, shape (rows,); the mean divides by their sum. None to
                 divide by the number of rows.
             counted: Mask of the rows that count; None if all of them count.
             logits: The logits of the batch.
-            labels: The labels of the batch, whose shape the losses get if they are not
-                reduced.
+            labels: The labels of the batch; losses that are not reduced are returned in
+                their shape.
         """
         if counted is not None and is_transformed(logits, labels):
             # The rows that do not count are still among the losses.
@@ -213,11 +213,11 @@ class SampleLoss(Loss):
     def counted_rows(
         self, logits: Tensor, labels: Tensor
     ) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Return the rows and labels that count, and their mask.
+        """Return the rows and labels that count, and the mask that selects them.
 
-        The mask is None if `ignore_index` is None. While torch transforms the code, no
-        shape may depend on values: rows that do not count are then returned, too, with
-        logits of 0 and the label 0.
+        The mask is None if `ignore_index` is None. While torch compiles or vectorises
+        the code, no shape may depend on values; rows that do not count are then kept,
+        with logits of 0 and the label 0.
         """
         if self.ignore_index is None:
             return logits, labels, None
@@ -328,14 +328,14 @@ def check_batch(
 
     Logits must be finite, or -inf for a masked class, and at least one class of each
     row must be unmasked. Labels must be class indices, or probabilities of the same
-    shape as the logits that are 0 for masked classes.
+    shape as the logits, with 0 for masked classes.
 
     Args:
         logits: Shape (n, classes).
         labels: Shape (n,) or (n, classes).
         probs: Whether to refuse logits that look like probabilities.
-        sigmoids: Whether to refuse logits that look like the outputs of a sigmoid, too,
-            unless the graph of the gradient shows that no sigmoid returned them.
+        sigmoids: Whether to also refuse logits that look like the outputs of a sigmoid,
+            unless the autograd graph shows that no sigmoid returned them.
     """
     check_logits(logits, values=False)
     readable = may_be_read(logits, labels)
@@ -368,8 +368,8 @@ def check_batch(
 def _masked_classes(logits: Tensor) -> Tensor | None:
     """Return the mask of the logits that are -inf, or None if all logits are finite.
 
-    ValueError is raised for NaN, for inf or a number that stands for it, and for a row
-    in which every class is masked.
+    ValueError is raised for NaN, for inf, for the largest float, which may have
+    replaced an inf, and for a row in which every class is masked.
     """
     if all_finite(logits):
         check_below_limit(logits.detach().max()[None], logits)

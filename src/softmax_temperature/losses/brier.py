@@ -46,8 +46,8 @@ def squared_distances(logits: Tensor, targets: Tensor) -> Tensor:
 class BrierLoss(SampleLoss):
     """Squared distance from the probabilities to the label, in [0, 2].
 
-    Labels are class indices, which stand for one-hot vectors, or probabilities. The
-    shapes, and the arguments other than `gamma`, are those of `FocalLoss`.
+    Labels are probabilities, or class indices, which are treated as one-hot vectors.
+    The shapes, and the arguments other than `gamma`, are those of `FocalLoss`.
 
     Examples:
         >>> BrierLoss()(torch.zeros(1, 2), torch.tensor([1]))  # 0.5 ** 2 + 0.5 ** 2

@@ -26,8 +26,8 @@ class CrossEntropyLoss(SampleLoss):
     For class indices, and logits of at least float32, it equals
     `torch.nn.functional.cross_entropy` bit for bit. In float32, the loss of a sample
     therefore becomes 0 if it is below about 6e-8: for logits [[20, 0]] and label 0 it
-    is 0, where `FocalLoss(0)` returns 2.06e-9. The shapes, and the arguments other than
-    `gamma`, are those of `FocalLoss`.
+    is 0, whereas `FocalLoss(0)` returns 2.06e-9. The shapes, and the arguments other
+    than `gamma`, are those of `FocalLoss`.
     """
 
     def forward(

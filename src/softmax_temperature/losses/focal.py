@@ -28,8 +28,8 @@ def focal_loss(
 ) -> Tensor:
     """Focal loss, -(1 - p)^gamma log p, in nats (focal paper, section 4).
 
-    p is the probability of the true class. Value and gradient are correct to rounding
-    for every p. For soft labels q the loss is -sum_c q_c (1 - p_c)^gamma log p_c.
+    p is the probability of the true class. Value and gradient are accurate to rounding
+    error for every p. For soft labels q the loss is -sum_c q_c (1 - p_c)^gamma log p_c.
 
     Args:
         logits: Shape (n, classes); -inf for masked classes.
@@ -91,8 +91,8 @@ class FocalLoss(SampleLoss):
         weight: One weight per class, shape (classes,). As in
             `torch.nn.CrossEntropyLoss`, the mean over class indices divides by the sum
             of the samples' weights.
-        ignore_index: Label of samples that do not count. None means that all samples
-            count; the loss then skips a search that makes the host wait for a GPU.
+        ignore_index: Label of samples to ignore. With None, no sample is ignored, and
+            the loss skips a search that would make the host wait for a GPU.
         reduction: "mean", "sum", or "none".
 
     Raises:
@@ -116,7 +116,8 @@ class FocalLoss(SampleLoss):
         reduction: str = "mean",
     ) -> None:
         super().__init__(weight, ignore_index=ignore_index, reduction=reduction)
-        # Refuse a tensor of several numbers, which would broadcast over the samples.
+        # This check also refuses a tensor of several numbers, which would broadcast
+        # over the samples.
         check_at_least_zero(gamma, "gamma")
         self.gamma = gamma
 

@@ -63,11 +63,12 @@ class LabelSmoothingLoss(SampleLoss):
     """Cross-entropy against smoothed labels, in nats; see `label_smoothing_loss`.
 
     In float32, a -log p below about 6e-8 becomes 0, as in torch: with smoothing 0,
-    logits [[20, 0]] and label 0 give 0, where `FocalLoss(0)` returns 2.06e-9. The other
-    arguments and the shapes are those of `FocalLoss`; labels may be probabilities. With
-    `weight`, each class's term is multiplied by the weight of the class. For class
-    indices, the mean then divides by the sum of the labels' weights, as in
-    `torch.nn.CrossEntropyLoss`; for soft labels it divides by the number of samples.
+    logits [[20, 0]] and label 0 give 0, whereas `FocalLoss(0)` returns 2.06e-9. The
+    other arguments and the shapes are those of `FocalLoss`; labels may be
+    probabilities. With `weight`, each class's term is multiplied by the weight of the
+    class. For class indices, the mean then divides by the sum of the labels' weights,
+    as in `torch.nn.CrossEntropyLoss`; for soft labels it divides by the number of
+    samples.
     """
 
     arguments: ClassVar[tuple[str, ...]] = ("smoothing",)
@@ -110,8 +111,8 @@ class LabelSmoothingLoss(SampleLoss):
         rows, targets, _ = self.counted_rows(rows, targets)
         if len(rows):
             self.check_rows(rows, targets)
-        # Convert the smoothing, because torch spreads it over all classes, the true
-        # class included.
+        # Convert the smoothing, because torch spreads it over all classes, including
+        # the true class.
         spread = min(self.smoothing / uniform, 1.0)
         loss = F.cross_entropy(widened(rows), targets.long(), label_smoothing=spread)
         return loss.to(logits.dtype)
@@ -156,5 +157,5 @@ class LabelSmoothingLoss(SampleLoss):
 
 
 def _may_be_masked(logits: Tensor, labels: Tensor) -> bool:
-    """Whether a logit may be -inf; True if the batch should not be read."""
+    """Whether a logit may be -inf; also True if the values cannot be read cheaply."""
     return not may_be_read(logits, labels) or bool(torch.isneginf(logits).any())

@@ -174,16 +174,15 @@ class MMCELoss(SampleLoss):
 
     The penalty compares every pair of samples or pixels that count, so a batch with
     more than 16,384 of them raises ValueError. The loss is always a mean over the
-    batch. In float32, the cross-entropy of a sample becomes 0 if
-    it is below about 6e-8, as in torch: for logits [[20, 0]] and label 0 it is 0, where
-    `FocalLoss(0)` returns 2.06e-9. Shapes and other errors are those of `FocalLoss`,
-    except that soft labels raise ValueError.
+    batch. In float32, the cross-entropy of a sample becomes 0 if it is below about
+    6e-8, as in torch: for logits [[20, 0]] and label 0 it is 0, whereas `FocalLoss(0)`
+    returns 2.06e-9. Shapes and other errors are those of `FocalLoss`, except that soft
+    labels raise ValueError.
 
     Args:
         penalty: Weight of the MMCE term, lambda in the focal paper; at least 0.
         weight: One weight per class in the cross-entropy, shape (classes,).
-        ignore_index: Label of samples that do not count; None means that all samples
-            count.
+        ignore_index: Label of samples to ignore; with None, no sample is ignored.
         as_released: Whether to use the penalty of the released code; see
             `weighted_mmce`.
 
@@ -221,7 +220,7 @@ class MMCELoss(SampleLoss):
         labels: Tensor,
         epoch: float | None = None,  # noqa: ARG002
     ) -> Tensor:
-        """The loss as a mean over the samples that count; NaN if there are none."""
+        """The mean over all samples that are not ignored; NaN if there are none."""
         rows, targets = split_rows(logits, labels)
         if is_soft(rows, targets):
             self.soft_losses(rows, targets, None)
@@ -233,7 +232,8 @@ class MMCELoss(SampleLoss):
         _check_pairs(rows, targets)
         classes = targets.long()
         if counted is not None and is_transformed(logits, labels):
-            # The rows that do not count are still there.
+            # The rows that do not count have not been removed, so cross-entropy must
+            # skip them.
             classes = torch.where(counted, classes, NOT_COUNTED)
         else:
             counted = None

@@ -1,8 +1,8 @@
-"""Logarithms of p and 1 - p that are correct to rounding for every p.
+"""Logarithms of p and 1 - p that are accurate to rounding error for every p.
 
 A softmax in float32 rounds 1 - 2e-9 to 1, so that log p, 1 - p and their gradients
-become 0. The log-odds against a class, log((1 - p) / p), keep all digits. Logits may
-hold -inf for masked classes, where the gradient is 0.
+become 0. The log-odds against a class, log((1 - p) / p), lose no digits. Logits may be
+-inf for masked classes; their gradient is 0.
 """
 
 import torch

@@ -9,7 +9,7 @@ from softmax_temperature.runner.implementations import load_class, reference_to
 
 
 def make_loss(name: str, options: dict[str, Any]) -> Loss:
-    """Make a loss from its name, or from a "package.module:Class", and its options.
+    """Make a loss from its options and its name, which may be "package.module:Class".
 
     Raises:
         InputError: If there is no such loss, or it does not accept the options.

@@ -59,7 +59,7 @@ def scheduled_gamma(
 
 
 class ScheduledFocalLoss(FocalLoss):
-    """Focal loss with the gamma of the epoch, FLSc (focal paper, appendix F).
+    """Focal loss whose gamma depends on the epoch, FLSc (focal paper, appendix F).
 
     `gammas` and `milestones` are those of `scheduled_gamma`; milestones are epochs of
     the training recipe. The loss must be called with the epoch.

@@ -1,7 +1,7 @@
 """Cross-entropies of logits times an inverse temperature.
 
-The paper temperature_check (abstract) trains on this cross-entropy as it is; the paper
-classifier_temperature (section 3.1) divides it by the inverse temperature.
+The temperature_check paper (abstract) uses this cross-entropy as it is; the
+classifier_temperature paper (section 3.1) divides it by the inverse temperature.
 """
 
 from typing import ClassVar

@@ -18,7 +18,7 @@ from softmax_temperature.metrics.checks import (
 NEAR_HALF = 0.45
 NEWTON_STEPS = 8
 # Taylor coefficients of x - log(1 + x), highest power first. For p0 >= NEAR_HALF, x is
-# at most 0.2, and the first omitted term is below rounding.
+# at most 0.2, and the first omitted term is below rounding error.
 _SERIES = [*((-1) ** k / k for k in range(24, 1, -1)), 0.0, 0.0]
 
 
@@ -96,8 +96,9 @@ def _by_lambert(p: NDArray[np.float64]) -> NDArray[np.float64]:
 def _by_series(p: NDArray[np.float64]) -> NDArray[np.float64]:
     """The root gamma of g(p, gamma) = 1 for p just below 0.5.
 
-    There W has a branch point, and the argument of W loses all significant digits. With
-    r = -p log p / (1 - p), log g = gamma log(1 - p) + log(1 + gamma r), and therefore x
+    There the argument of W is so close to the branch point of W that no significant
+    digits are left. With r = -p log p / (1 - p), log g = gamma log(1 - p) + log(1 +
+    gamma r), and therefore x
     - log(1 + x) = s gamma with x = gamma r and s = r + log(1 - p).
     """
     gap = 1 - 2 * p
