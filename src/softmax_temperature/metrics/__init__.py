@@ -5,8 +5,8 @@ debiased error. Functions with the argument `probs` refuse rows that do not sum 
 Functions with the argument `logits` refuse probabilities, except `top_accuracy`, for
 which only the order of the classes matters. All metrics are fractions, except the Brier
 score and the likelihood, which is in nats. Bins of equal width are closed on the right,
-(a, b], and the first also holds 0, so that every sample is in exactly one bin. An empty
-bin contributes nothing to an error.
+(a, b], and the first also includes 0, so that every sample is in exactly one bin. An
+empty bin contributes nothing to an error.
 """
 
 from softmax_temperature.metrics.calibration import (

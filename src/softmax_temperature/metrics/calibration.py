@@ -177,7 +177,7 @@ def debiased_calibration_error(
 
 
 def _checked(probs: Tensor, labels: Tensor, bins: int) -> Tensor:
-    """Check the arguments, and return the probabilities, none outside [0, 1]."""
+    """Check the arguments, and return the probabilities, clipped to [0, 1]."""
     probs = check_probs(probs)
     check_labels(labels, probs)
     check_class_order(labels, probs)
@@ -186,7 +186,7 @@ def _checked(probs: Tensor, labels: Tensor, bins: int) -> Tensor:
 
 
 def _top_label(probs: Tensor, labels: Tensor, bins: int) -> tuple[Tensor, Tensor]:
-    """Confidences of the predictions, and 1 or 0 if right or wrong; (n,), float64."""
+    """Confidences, and 1 for right and 0 for wrong predictions, each (n,), float64."""
     probs = _checked(probs, labels, bins)
     confidences, predicted = probs.detach().double().max(dim=1)
     return confidences, (predicted == labels.long()).double()
@@ -260,7 +260,7 @@ def class_cells(probs: Tensor, bins: int) -> Tensor:
 def equal_width_bins(values: Tensor, bins: int) -> Tensor:
     """Index of the bin of each value in [0, 1], int64.
 
-    Bins are closed on the right, (a, b], and the first also holds 0.
+    Bins are closed on the right, (a, b], and the first also includes 0.
     """
     # Comparing values with the edges is exact, whereas ceil(bins * value) can put a
     # value near an edge into the wrong bin.
@@ -269,7 +269,7 @@ def equal_width_bins(values: Tensor, bins: int) -> Tensor:
 
 
 def equal_mass_membership(values: Tensor, bins: int) -> Tensor:
-    """Share of each sample that each bin of the AdaECE holds, shape (n, bins)."""
+    """Share of each sample that belongs to each bin of the AdaECE, shape (n, bins)."""
     size, larger = divmod(len(values), bins)
     ranks = [number * size + min(number, larger) for number in range(bins + 1)]
     edges = torch.tensor(ranks, dtype=torch.float64, device=values.device)

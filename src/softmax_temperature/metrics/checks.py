@@ -9,12 +9,14 @@ import torch
 from torch import Tensor
 
 # Another numbering of the labels counts as better only if it agrees with more
-# predictions than the given one, by this many standard deviations of the difference.
+# predictions than the given numbering does, and if the difference is at least this many
+# standard deviations.
 CLEAR_DIFFERENCE = 4
-# Labels are judged to count from 1 only if, read in this way, they agree with the
-# predictions in at least the share `SHIFTED_ACCURACY` of the rows, in at least
-# `SHIFTED_RATIO` times as many rows as the labels as given, and in more than the share
-# `SHIFTED_CLASSES` of the classes that have at least `ENOUGH_ROWS` rows.
+# Labels are judged to count from 1 only if the labels minus 1 agree with the
+# predictions in at least the share `SHIFTED_ACCURACY` of the rows, and in at least
+# `SHIFTED_RATIO` times as many rows as the labels themselves. The shift must also be
+# evident in more than the share `SHIFTED_CLASSES` of the classes that have at least
+# `ENOUGH_ROWS` rows.
 SHIFTED_ACCURACY = 0.5
 SHIFTED_RATIO = 2
 SHIFTED_CLASSES = 0.8
@@ -25,10 +27,11 @@ CLASSES_AT_END = (
     "np.moveaxis(logits, -1, 1) for an array."
 )
 # The sum of a softmax row in float32 differs from one by far less than this; the sum of
-# a row that a user has rounded differs by more.
+# a row that a user has rounded can differ by more.
 PROBABILITY_TOLERANCE = 1e-5
-# A 90 % interval leaves out 5 % on each side. Among 19 resamples, the extreme ones lie
-# on average at 5 % and 95 %; fewer resamples do not reach these percentiles.
+# A 90 % interval leaves out 5 % on each side. The lowest and the highest of 19
+# resamples lie on average at the 5th and the 95th percentile; those of fewer resamples
+# do not reach these percentiles.
 FEWEST_RESAMPLES = 19
 TOO_FEW_RESAMPLES = (
     f"fewer than {FEWEST_RESAMPLES} resamples do not give a 90 % interval"
@@ -36,21 +39,23 @@ TOO_FEW_RESAMPLES = (
 MORE_RESAMPLES = "Give 1000 or more, or 0 for no intervals."
 # Number of elements that are compared at once.
 PIECE = 1 << 20
-# The largest numbers of floating-point types. A logit that equals one of them stands
-# for infinity, because `nan_to_num` replaces infinity with it. A logit that equals the
-# negative of one of them masks a class.
+# The largest numbers of floating-point types. A logit that equals one of them is
+# treated as infinity, because `nan_to_num` replaces infinity with it. A logit that
+# equals the negative of one of them is treated as the mask of a class.
 WIDE_LIMITS = tuple(
     torch.finfo(dtype).max for dtype in (torch.bfloat16, torch.float32, torch.float64)
 )
-# A logit below 0 masks classes if it lies this many ranges of all larger logits below
-# them, and occurs in at least the share `FILL_SHARE` of the rows. Tables of fewer rows
-# than `FEWEST_FILLED` are not judged.
+# A negative logit is judged to fill masks if the gap between it and the next larger
+# logit is more than this many times the range of all larger logits, and if it occurs in
+# at least the share `FILL_SHARE` of the rows. Tables of fewer than `FEWEST_FILLED` rows
+# are not judged.
 FILL_DISTANCE = 100
 FILL_SHARE = 0.1
 FEWEST_FILLED = 20
-# A negative logit that is the lowest in nearly every row masks classes even if it lies
-# only a few ranges below all others, as in a file of each row's largest logits: logits
-# clipped at this number would not leave such a gap.
+# A negative logit that occurs in at least the share `TOP_SHARE` of the rows is judged
+# to fill masks even if the gap is only `TOP_DISTANCE` times the range, as in a file
+# that has only the largest logits of each row. Clipping the logits would not leave such
+# a gap.
 TOP_DISTANCE = 2
 TOP_SHARE = 0.9
 AT_LIMIT = (
@@ -128,7 +133,7 @@ def check_logits(
 
 
 def check_below_limit(largest: Tensor, logits: Tensor, name: str = "logits") -> None:
-    """Refuse logits at the upper end of a floating-point type, which mean infinity.
+    """Refuse logits equal to the largest float of a type, which replaces infinity.
 
     Args:
         largest: The largest logit of each row, or of all rows, in one dimension.
@@ -150,8 +155,7 @@ def check_probs(probs: Tensor) -> Tensor:
     """Refuse probabilities unless they are in [0, 1] and each row sums to one.
 
     Returns:
-        The probabilities, in which those that rounding has moved out of [0, 1] are
-        replaced by 0 or 1.
+        The probabilities, clipped to [0, 1] if rounding has moved some of them outside.
     """
     check_logits(probs, name="probs")
     # The sum of a half-precision row may differ from one by the type's rounding unit,
@@ -229,11 +233,11 @@ def check_not_shifted(labels: Tensor, scores: Tensor, name: str = "labels") -> N
     1. A label equal to the number of classes need not be considered, because
     `check_labels` refuses it.
 
-    Labels from 1 may also be right: class 0, such as the background, may be left out,
-    and a poor model may still predict it often. Labels are therefore refused only if,
-    in at least half of the rows, the prediction is the number below the label, and if
-    for almost every label this number is the most frequent prediction and at least
-    twice as frequent as the label itself.
+    Labels whose smallest is 1 may also be right: class 0, such as the background, may
+    be left out, and a poor model may still predict it often. Labels are therefore
+    refused only if two conditions hold. In at least half of the rows, the prediction is
+    the label minus 1. For almost every label, the label minus 1 is the most frequent
+    prediction, and is predicted at least twice as often as the label itself.
 
     Args:
         labels: Shape (n,), in [0, classes).
@@ -246,7 +250,7 @@ def check_not_shifted(labels: Tensor, scores: Tensor, name: str = "labels") -> N
     predicted = scores.detach().argmax(dim=1)
     agrees = predicted == numbers - 1
     if len(predicted[agrees].unique()) < 2:
-        return  # A model that predicts only one class shows no numbering.
+        return  # Predictions of only one class do not reveal the numbering.
     shifted = int(agrees.sum())
     unshifted = int((predicted == numbers).sum())
     if (
@@ -265,10 +269,10 @@ def check_not_shifted(labels: Tensor, scores: Tensor, name: str = "labels") -> N
 
 
 def _share_of_shifted_classes(labels: Tensor, predicted: Tensor, classes: int) -> float:
-    """Share of the labels that are evidently predicted as the number below them.
+    """Share of the labels whose rows are evidently predicted as the label minus 1.
 
-    This number is then the label's most frequent prediction, and `SHIFTED_RATIO` times
-    as frequent as the label itself. Only labels that have at least `ENOUGH_ROWS` rows
+    The label minus 1 is then the most frequent prediction, and `SHIFTED_RATIO` times as
+    frequent as the label itself. Only labels that have at least `ENOUGH_ROWS` rows
     count or, if there are none, the labels that have the most rows.
 
     Args:
@@ -325,7 +329,8 @@ def _check_unmasked(labels: Tensor, scores: Tensor, name: str) -> None:
     """Raise ArgumentError if a label is a class that is masked in its row.
 
     The logit of such a class is -inf, the lower end of a floating-point type, or a
-    number such as -1e4 that fills masks (`_is_fill`). It would decide a fit or a mean.
+    number such as -1e4 that fills masks (`_is_fill`). Such a logit would dominate a fit
+    or a mean.
     """
     label_scores = scores.detach().gather(1, labels.long()[:, None]).squeeze(1)
     lowest, row = (each.item() for each in label_scores.min(dim=0))
@@ -347,7 +352,7 @@ def _check_unmasked(labels: Tensor, scores: Tensor, name: str) -> None:
 
 
 def _is_fill(lowest: float, label_scores: Tensor, scores: Tensor) -> bool:
-    """Whether `lowest`, the lowest score of a label, evidently masks classes.
+    """Whether `lowest`, the lowest score of any label, evidently fills masks.
 
     Args:
         lowest: The smallest of `label_scores`.
@@ -374,8 +379,8 @@ def _is_fill(lowest: float, label_scores: Tensor, scores: Tensor) -> bool:
         next_lowest = min(next_lowest, above.min().item())
     in_row = torch.cat(filled)
     common = int((in_row > 0).sum()) >= FILL_SHARE * len(scores)
-    # A class that never occurs may have one low logit in every row, so its column does
-    # not count.
+    # A class that never occurs may have the same low logit in every row, so its column
+    # does not count.
     unused = (in_column == len(scores)).sum()
     in_most = int((in_row > unused).sum()) >= TOP_SHARE * len(scores)
     return (common and _is_below(lowest, next_lowest, highest, FILL_DISTANCE)) or (
@@ -384,7 +389,7 @@ def _is_fill(lowest: float, label_scores: Tensor, scores: Tensor) -> bool:
 
 
 def _is_below(low: float, next_lowest: float, highest: float, distance: float) -> bool:
-    """Whether `low` is `distance` ranges [next_lowest, highest] below them."""
+    """Whether the gap above `low` exceeds `distance` times the range above the gap."""
     return 0 < distance * (highest - next_lowest) < next_lowest - low
 
 
@@ -411,8 +416,8 @@ def check_one_tensor(output: Any, name: str, purpose: str) -> None:
 def is_one_hot(labels: Any) -> bool:
     """Whether each row or pixel of `labels`, (n, classes, ...), has a single class.
 
-    Labels on an accelerator, and all labels while torch transforms the code, are not
-    read: the answer is then True.
+    Labels on an accelerator are not read, nor are any labels while torch compiles or
+    vectorises the code: the answer is then True.
     """
     if isinstance(labels, Tensor) and not may_be_read(labels):
         return True
@@ -427,7 +432,7 @@ def is_binary(labels: Any) -> bool:
 def label_shape_remedy(
     labels: tuple[int, ...], scores: tuple[int, int], *, one_hot: bool = True
 ) -> str:
-    """Return advice for labels that are not one for each row of the scores.
+    """Return advice for labels whose shape is not one label per row of the scores.
 
     Args:
         labels: Shape of the labels.
@@ -490,7 +495,7 @@ def check_embeddings(embeddings: Tensor, name: str = "embeddings") -> Tensor:
 
 
 def check_classes(labels: Tensor, rows: int, name: str = "labels") -> int:
-    """Refuse labels that are not int64 of shape (rows,), at least 0.
+    """Refuse labels unless they are int64, of shape (rows,), and at least 0.
 
     Returns:
         The highest label.
@@ -514,12 +519,12 @@ def check_classes(labels: Tensor, rows: int, name: str = "labels") -> int:
 
 
 def check_positive(value: float, name: str, dtype: torch.dtype | None = None) -> None:
-    """Refuse a number that is not finite and above zero.
+    """Refuse a number unless it is finite and above zero.
 
     Args:
         value: The number.
         name: Name of the argument in messages.
-        dtype: Floating-point type that must hold the number.
+        dtype: Floating-point type whose range must include the number.
     """
     if not is_number_between(value, 0, math.inf) or value == 0:
         raise ArgumentError(
@@ -537,7 +542,7 @@ def check_positive(value: float, name: str, dtype: torch.dtype | None = None) ->
 
 
 def check_at_least_zero(value: float, name: str) -> None:
-    """Refuse a number that is not finite and at least zero."""
+    """Refuse a number unless it is finite and at least zero."""
     if not is_number_between(value, 0, math.inf):
         raise ArgumentError(
             f"{name} must be finite and at least 0, got {value!r}",
@@ -608,7 +613,7 @@ def check_flag(value: bool, name: str) -> None:
 
 
 def check_weight(weight: Tensor | None) -> None:
-    """Refuse class weights that are not a tensor (classes,) of finite numbers >= 0.
+    """Refuse class weights unless they are a tensor (classes,) of finite numbers >= 0.
 
     Values are checked on the CPU only.
     """
@@ -655,7 +660,7 @@ def check_batch(logits: Tensor, labels: Tensor) -> None:
 
 
 def check_fractions(fractions: Tensor, name: str) -> None:
-    """Refuse a tensor that is not floating point with values in [0, 1].
+    """Refuse a tensor unless it is floating point, with values in [0, 1].
 
     Values are checked on the CPU only.
     """
@@ -740,7 +745,8 @@ def map_remedy(labels: Any, logits: tuple[int, ...], *, single: bool) -> str:
     Args:
         labels: The labels, a tensor or an array.
         logits: Shape of the logits, (n, classes, ...).
-        single: Whether logits (n, 1, ...), those of class 1 of two, are accepted.
+        single: Whether logits of shape (n, 1, ...), which belong to class 1 of two
+            classes, are accepted.
     """
     expected = (logits[0], *logits[2:])
     shape = tuple(labels.shape)

@@ -1,9 +1,10 @@
-"""The check that labels number the classes in the order of the scores' columns.
+"""Check that the labels number the classes in the same order as the score columns.
 
-A file of scores may have its columns in the order of class names that were sorted as
-texts (0, 1, 10, 11, 2, ...), as torchvision's ImageFolder numbers the classes, and its
-labels in numerical order, or the reverse. If the predictions agree with the labels much
-more often in another order of the columns, that order is judged to be the right one.
+In a file of scores, the columns may follow the class names sorted as texts (0, 1, 10,
+11, 2, ...), which is how torchvision's ImageFolder numbers the classes, while the
+labels follow the numerical order. The reverse also occurs. If the predictions agree
+with the labels much more often in another order of the columns, that order is judged to
+be the right one.
 """
 
 import math
@@ -28,11 +29,11 @@ from softmax_temperature.metrics.sorted_rows import are_sorted, check_not_sorted
 # moves up and in those that it moves down, because a model of ordered classes that
 # guesses too high is wrong in one direction only.
 CLEAR_DIRECTION = 2
-# A class is suspicious if at most this share of its rows is predicted right.
+# A class is suspicious if at most this share of its rows is predicted correctly.
 LOW_RECALL = 0.25
-# An order that was found in the predictions must be right this many times as often as
-# the given order. Unless it is right for at least half of the rows from which it was
-# found, it must also be right this many times as often as chance.
+# An order that was found in the predictions must agree with them this many times as
+# often as the given order. Unless it agrees with at least half of the predictions from
+# which it was found, it must also agree this many times as often as chance.
 FOUND_RATIO = 4
 # An accuracy counts as no better than chance if it is at most `NEAR_CHANCE` standard
 # deviations above chance. An accuracy on fewer than `FEWEST_ROWS` rows is not judged.
@@ -58,12 +59,12 @@ class Order(NamedTuple):
 
 
 class Votes(NamedTuple):
-    """Numbers of rows that are predicted right, by label, in two orders of the columns.
+    """Numbers of correctly predicted rows, by label, in two orders of the columns.
 
     Attributes:
         rows: Number of rows of each label, shape (classes,), float64.
-        given: Number of these rows that are right in the given order.
-        moved: Number of these rows that are right in the other order.
+        given: Number of these rows that are predicted correctly in the given order.
+        moved: Number of these rows that are predicted correctly in the other order.
     """
 
     rows: Tensor
@@ -118,10 +119,11 @@ def check_class_order(
 def no_better_than_chance(labels: Tensor, scores: Tensor) -> bool:
     """Whether the accuracy is no better than that of predictions made at random.
 
-    Random predictions are those of the model in random order. The answer is False if
-    the accuracy is well above one half, because the model may rightly predict the most
-    frequent class. It is also False if there are fewer than `FEWEST_ROWS` rows, or if
-    all rows of three or more classes are sorted, so that every prediction is the same.
+    The random predictions are the model's own predictions in random order. The answer
+    is False if the accuracy is well above one half, because the model may rightly
+    predict the most frequent class. It is also False if there are fewer than
+    `FEWEST_ROWS` rows, or if all rows of three or more classes are sorted, so that
+    every prediction is the same.
 
     Args:
         labels: Shape (n,), in [0, classes).
@@ -193,10 +195,11 @@ def _is_clear(votes: Votes, columns: Tensor) -> bool:
 
 
 def _is_spread(votes: Votes, labels: Tensor, predicted: Tensor) -> bool:
-    """Whether the other order gives the most frequent prediction of almost all labels.
+    """Whether the other order gives almost every label its most frequent prediction.
 
-    Labels that have fewer than `ENOUGH_ROWS` rows do not count. If no label has as
-    many, the other order must be right for at least the share `LOW_RECALL` of all rows.
+    Labels that have fewer than `ENOUGH_ROWS` rows do not count. If no label has that
+    many rows, the other order must be right for at least the share `LOW_RECALL` of all
+    rows.
     """
     judged = votes.rows >= ENOUGH_ROWS
     if not bool(judged.any()):
@@ -251,13 +254,13 @@ def _found_order(
 ) -> Order | None:
     """The order in which the predictions evidently agree with the labels, or None.
 
-    The rows of classes that are hardly ever predicted right are divided at random into
-    two halves. Each half suggests an order, which is judged on the other half, because
-    among many classes some order always fits the rows that suggest it. Only columns on
-    which both halves agree are used. A model that predicts only a few classes, or
-    mistakes rare classes for frequent ones, shows no order: each column must belong to
-    one label only, and the class of that column must itself hardly ever be predicted
-    right in the given order.
+    The rows of classes that are hardly ever predicted correctly are divided at random
+    into two halves. Each half suggests an order, which is judged on the other half,
+    because among many classes some order always fits the rows that suggest it. Only
+    columns on which both halves agree are used. No order is inferred from a model that
+    predicts only a few classes, or that mistakes rare classes for frequent ones: each
+    column must belong to only one label, and the column's own class must hardly ever be
+    predicted correctly in the given order.
     """
     rows = torch.bincount(labels, minlength=classes)
     hits = torch.bincount(labels[right], minlength=classes)
@@ -289,7 +292,7 @@ def _found_order(
 
 
 def _agreed(labels: Tensor, predicted: Tensor, classes: int) -> tuple[Tensor, Votes]:
-    """The columns on which two random halves agree, and the votes of both halves.
+    """Return the columns on which two random halves agree, and the halves' votes.
 
     The columns have shape (classes,), and are -1 for labels on which the halves differ.
     Each half votes on the order that the other half suggests.

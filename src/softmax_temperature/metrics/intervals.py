@@ -220,7 +220,7 @@ def _class_pieces(
 
 
 def _signs(means: Tensor) -> Tensor:
-    """Sign of each mean; 1 for a mean of zero, because its samples' parts vary, too."""
+    """Sign of each mean; 1 for a zero mean, whose samples contribute variance, too."""
     return 1.0 - 2.0 * (means < 0).double()
 
 

@@ -1,7 +1,7 @@
-"""The check for labels that are left among the columns of the scores.
+"""Check that the labels are not among the columns of the scores.
 
-A table of scores and labels is often passed whole, and its column of labels then counts
-as one more class, or as one more dimension of the embeddings.
+If a table of scores and labels is passed as scores, its label column is mistaken for
+one more class, or for one more dimension of the embeddings.
 """
 
 import torch
@@ -12,10 +12,10 @@ from softmax_temperature.metrics.probability_check import FEW_ROWS
 
 
 def label_columns(scores: Tensor, labels: Tensor) -> list[int]:
-    """The columns that equal the labels in every row.
+    """Return the columns that equal the labels in every row.
 
-    There are none if the table has fewer than `FEW_ROWS` rows, all labels are the same,
-    or the table holds only 0 and 1, as one-hot decisions do.
+    Return none if the table has fewer than `FEW_ROWS` rows, if all labels are the same,
+    or if the table holds only 0 and 1, as one-hot decisions do.
 
     Args:
         scores: Shape (n, columns).

@@ -13,8 +13,8 @@ from torch import Tensor, nn
 
 from softmax_temperature.metrics.checks import PROBABILITY_TOLERANCE, ArgumentError
 
-# A table holds probabilities if more than this share of its rows sum to one, or to
-# another sum that rows of probabilities may have.
+# A table is judged to hold probabilities if more than this share of its rows sum to
+# one, or to another sum that rows of probabilities may have.
 SUM_SHARE = 0.5
 # Rows of probabilities rounded to three decimals have sums that differ from one by at
 # most this, if there are at most 20 classes; for more classes see `sum_tolerance`.
@@ -24,8 +24,8 @@ SUM_TOLERANCE = 1e-2
 # chance.
 FEW_ROWS = 20
 SUM_TOLERANCE_OF_FEW = 1e-4
-# The sums that rows of probabilities may have, each with the words for such a table in
-# a message. Probabilities may be stored as bytes or in parts of a thousand.
+# The sums that rows of probabilities may have, each with the name for such a table in
+# messages. Probabilities may be stored as bytes or in parts of a thousand.
 WHOLES = {
     1: "probabilities",
     100: "percentages",
@@ -36,20 +36,20 @@ WHOLES = {
 # Rows with equal sums are therefore judged to be probabilities only if their maxima
 # have at least this many distinct values.
 FEWEST_DISTINCT_MAXIMA = 5
-# A table of at least `FEW_ROWS` rows holds sigmoids if at least the share
-# `SIGMOID_SHARE` of the rows lies in [0, 1], and the numbers in these rows lie on both
-# sides of 0.5 and span at least `SIGMOID_RANGE`. Logits of an untrained network span
-# less.
+# A table of at least `FEW_ROWS` rows is judged to hold outputs of a sigmoid if at least
+# the share `SIGMOID_SHARE` of the rows lies in [0, 1], and the numbers in these rows
+# lie on both sides of 0.5 and span at least `SIGMOID_RANGE`. Logits of an untrained
+# network span less.
 SIGMOID_SHARE = 0.95
 SIGMOID_RANGE = 0.3
-# What a network returns may lie in [0, 1] without being sigmoids, for instance after a
-# ReLU and an average. Where the graph of the gradient does not show the last function,
-# it is judged to be a sigmoid only if all outputs lie in [0, 1] and come this close to
-# both ends.
+# The outputs of a network may lie in [0, 1] although it has no sigmoid, for instance
+# after a ReLU and an average. If the autograd graph does not show the last function,
+# that function is judged to be a sigmoid only if all outputs lie in [0, 1] and come
+# this close to both ends.
 SATURATION = 0.02
-# Functions that return sigmoids, and functions that return probabilities if their input
-# holds probabilities. The names are those of torch's nodes in the graph of the
-# gradient, without the number at their end.
+# Functions that return sigmoids, and functions that return probabilities if their
+# inputs are probabilities. They are named like the nodes of torch's autograd graph,
+# without the number at the end of the name.
 SIGMOID_NODES = {"SigmoidBackward", "HardsigmoidBackward"}
 VIEW_NODES = {
     *("AliasBackward", "AsStridedBackward", "ClampBackward", "ClampMaxBackward"),
@@ -63,40 +63,43 @@ VIEW_NODES = {
 JOINING_NODES = {"CatBackward", "StackBackward"}
 # Numbers of decimals to which users round probabilities.
 DECIMALS = (1, 2, 3)
-# The largest float32 error that still counts as rounded, in units of the last decimal
-# place.
+# The largest float32 error, in units of the last decimal place, at which a number still
+# counts as rounded.
 ROUNDING = 1e-4
 # The largest distance of a row's sum from one that counts as a rounding error.
 LARGEST_MISS = 0.5
 
-# Rows are odds p / (1 - p) if the p that follow from them sum to one. A row is judged
-# only if its largest p leaves at least this many tolerances for the others.
+# Rows are judged to be odds p / (1 - p) if the probabilities p computed from them sum
+# to one within a tolerance. A row is judged only if one minus its largest p is at least
+# `ODDS_REST` times the tolerance.
 ODDS_TOLERANCE = 1e-3
 LARGEST_ODDS_TOLERANCE = 0.05
 ODDS_REST = 10
 ODDS_NUMBERS = 1 << 20
-# The least range of the probabilities of predictions in a table. Those of an untrained
-# network hardly differ, and their sums may have any value.
+# If the probabilities of a table's predictions span less than this range, sums near the
+# expected one are no evidence: the outputs of an untrained network hardly differ, and
+# their sums may have any value.
 VARIATION = 0.1
 
-# Tables of numbers in [0, 1] hold a softmax over the rows instead of the classes if all
-# columns have the same whole sum, which is the number of batches. Rounding changes a
-# sum of 1 by less than `COLUMN_TOLERANCE`, and larger sums by the square root of their
-# size times as much, up to `LARGEST_COLUMN_TOLERANCE`.
+# A table of numbers in [0, 1] is judged to be a softmax over the rows instead of the
+# classes if all columns sum to the same whole number, which is the number of batches.
+# The tolerance is `COLUMN_TOLERANCE` times the square root of the sum, but at most
+# `LARGEST_COLUMN_TOLERANCE`.
 COLUMN_TOLERANCE = 1e-3
 LARGEST_COLUMN_TOLERANCE = 0.05
-# Scores have a constant sum, which logits have by chance only if it is 0, if the sums
-# of this share of the rows differ by no more than the rounding of float32, which
-# `ROUNDING_ERRORS` standard deviations bound.
+# Scores are judged to have a constant sum if, in at least this share of the rows, the
+# sum differs from the median by at most `ROUNDING_ERRORS` standard deviations of the
+# rounding error in float32. Logits have a constant sum by chance only if the sum is 0.
 CONSTANT_SHARE = 0.95
 ROUNDING_ERRORS = 4
-# A sum counts as 0 unless it exceeds the rounding error this many times. So must the
-# range of the predictions' scores: a number such as -1e9 that fills masks rounds all
-# others away.
+# A sum counts as 0 unless it is more than this many times as large as the rounding
+# error. The range of the predictions' scores must be as large, because next to a number
+# such as -1e9 that fills masks, rounding removes all other numbers from the sum.
 NONZERO_SUM = 100
-# Numbers by which probabilities are multiplied before they are stored as whole numbers,
-# apart from those in `WHOLES`. The sums of other whole numbers must be equal, because
-# centred logits that were quantised with an offset have nearly equal sums.
+# Numbers, apart from those in `WHOLES`, by which probabilities are multiplied before
+# they are stored as whole numbers. Only if the rows sum to about one of these numbers
+# may the sums differ by rounding: centred logits that were quantised with an offset
+# also have nearly equal sums.
 SCALES = (32767, 65535, 65536, *(10**digits for digits in range(4, 10)))
 # The largest rounding error of a sum of whole numbers, relative to a row's range.
 WHOLE_TOLERANCE = 0.01
@@ -136,11 +139,12 @@ def check_not_probs(
         logits: Finite, or -inf where a class is masked.
         name: Name of the argument in messages.
         remedy: What to do if the logits are probabilities.
-        sigmoids: Whether to refuse sigmoids as well as rows that sum to one, to 100 and
-            so on. Pass False for cosines, which look like sigmoids if none is negative.
+        sigmoids: Whether to refuse outputs of a sigmoid as well as rows that sum to
+            one, to 100 and so on. Pass False for cosines, which look like outputs of a
+            sigmoid if none is negative.
         of_network: Whether a network has just returned the logits. They are then taken
-            for sigmoids only if they come near both 0 and 1, because networks without a
-            sigmoid may also return numbers in [0, 1].
+            for outputs of a sigmoid only if they come near both 0 and 1, because
+            networks without a sigmoid may also return numbers in [0, 1].
     """
     if len(logits) < 2:
         return
@@ -172,10 +176,10 @@ def check_not_probs(
 
 
 def sum_of_columns(rows: Tensor, low: Tensor, high: Tensor) -> int:
-    """The whole sum that all columns have, as those of a softmax over the rows.
+    """Return the whole number to which all columns sum, as after a softmax over rows.
 
-    It is the number of batches, and 0 if the table does not look like such a softmax.
-    The sum of a single column must be 1.
+    This is the number of batches. Return 0 if the table does not look like such a
+    softmax. If there is only one column, it must sum to 1.
 
     Args:
         rows: All rows, shape (n, classes).
@@ -191,27 +195,28 @@ def sum_of_columns(rows: Tensor, low: Tensor, high: Tensor) -> int:
     tolerance = min(COLUMN_TOLERANCE * math.sqrt(whole), LARGEST_COLUMN_TOLERANCE)
     if bool(((sums - whole).abs() > tolerance).any()):
         return 0
-    # A few different rows, such as one-hot ones, may have such sums by chance.
+    # If few rows are distinct, as with one-hot rows, columns may have such sums by
+    # chance.
     return whole if len(high.unique()) >= FEWEST_DISTINCT_MAXIMA else 0
 
 
 def _refuse_constant_sum(
     rows: Tensor, low: Tensor, name: str, *, of_network: bool
 ) -> None:
-    """Refuse rows with negative numbers that all have the same sum, unless it is 0.
+    """Refuse rows with negative numbers if they all have the same sum other than 0.
 
-    Such are [1 - raw, raw] for the logit `raw` of class 1 of two, the predictions of a
-    regression on one-hot classes, and probabilities that were negated or moved to
-    [-1, 1]. Centred logits sum to 0. Whole numbers are not judged, because they may be
-    centred logits, quantised with an offset.
+    Examples are [1 - raw, raw] for the logit `raw` of class 1 of two, the predictions
+    of a regression on one-hot classes, and probabilities that were negated or rescaled
+    to [-1, 1]. Centred logits sum to 0. Whole numbers are not judged, because they may
+    be centred logits, quantised with an offset.
 
     Args:
         rows: All rows, shape (n, classes).
         low: The smallest number of each row, shape (n,).
         name: Name of the rows in messages.
         of_network: Whether a network has just returned the rows. Only a sum of 1 is
-            then refused, because the logits of a last layer that starts at 0 always
-            have the sum of its biases.
+            then refused, because the logits of a last layer whose weights start at 0
+            always sum to the sum of its biases.
     """
     if len(rows) < FEW_ROWS or rows.shape[1] == 1 or not bool((low < LOWEST).any()):
         return
@@ -264,7 +269,7 @@ def _refuse_functions_of_probs(
 def _refuse_sums(
     rows: Tensor, low: Tensor, high: Tensor, name: str, remedy: str
 ) -> None:
-    """Refuse rows of numbers of at least 0 that have one of `WHOLES`, or all one, sum.
+    """Refuse nonnegative rows whose sums are one of `WHOLES`, or are all equal.
 
     Args:
         rows: All rows, shape (n, classes).
@@ -345,11 +350,11 @@ def check_no_softmax_at_end(
 
 
 def is_of_sigmoid(logits: Tensor) -> bool | None:
-    """Whether the graph of the gradient shows that a sigmoid returned `logits`.
+    """Whether the autograd graph shows that a sigmoid returned `logits`.
 
-    Views, copies and bounds after the sigmoid do not change the answer. It is None if
-    there is no graph, or if the graph ends in a function that may hide others, such as
-    compiled code.
+    Views, copies and clamps after the sigmoid do not change the answer. The answer is
+    None if there is no graph, or if the graph ends in a function that may hide others,
+    such as compiled code.
     """
     if torch.compiler.is_compiling():
         return None
@@ -375,7 +380,7 @@ def _is_sigmoid_node(node: Any) -> bool | None:
 
 
 def check_not_of_sigmoid(logits: Tensor, name: str = "logits") -> bool:
-    """Refuse logits that the graph of their gradient shows to come from a sigmoid.
+    """Refuse logits if their autograd graph shows that a sigmoid returned them.
 
     Returns:
         Whether the graph shows that no sigmoid returned them.
@@ -391,10 +396,11 @@ def check_not_of_sigmoid(logits: Tensor, name: str = "logits") -> bool:
 def check_not_log_probs(logits: Tensor) -> None:
     """Refuse logits (n, classes) whose exponentials sum to one in every row.
 
-    Call it before a change to the logits after which their exponentials would no longer
-    sum to one. A table passes if it has fewer than `FEW_ROWS` rows, or if its rows have
-    few distinct maxima: a new last layer may return the logarithms of the classes'
-    frequencies in every row.
+    Call this function before the logits are changed, for example divided by a
+    temperature, because their exponentials may no longer sum to one afterwards. A table
+    passes if it has fewer than `FEW_ROWS` rows, or if its rows have few distinct
+    maxima: a new last layer may return the logarithms of the classes' frequencies in
+    every row.
     """
     rows = logits.detach()
     tolerance = max(SUM_TOLERANCE_OF_FEW, 2 * torch.finfo(rows.dtype).eps)
@@ -417,7 +423,7 @@ def lie_in_unit_interval(logits: Tensor) -> bool:
 
 
 def sum_tolerance(probs: Tensor, rows: int) -> float:
-    """Largest distance of a row's sum from one that rounding can explain.
+    """Return the largest distance of a row's sum from one that rounding can explain.
 
     Args:
         probs: Rows to judge, shape (n, classes).
@@ -473,7 +479,7 @@ def _share_with_constant_sum(
 ) -> float:
     """Return the share of the rows that have no negative number and sum to `total`.
 
-    The rows of an ensemble's votes are like this, and so are sums of its members'
+    Counts of an ensemble's votes form such rows, and so do sums of its members'
     probabilities. The sums must be equal up to rounding, because logits shifted far
     above 0 also have sums that are nearly equal.
 
@@ -507,10 +513,10 @@ def _are_whole(rows: Tensor) -> bool:
 
 
 def share_of_complements(rows: Tensor, low: Tensor, high: Tensor) -> float:
-    """Return the share of the rows that are 1 - p for probabilities p of classes.
+    """Return the share of the rows that are 1 - p for class probabilities p.
 
-    It is 0 for two classes, where 1 - p is the probability of the other class, for few
-    rows, and for few distinct rows, as in a toy example.
+    The share is 0 for two classes, where 1 - p is the probability of the other class.
+    It is also 0 for few rows, and for few distinct rows, as in a toy example.
 
     Args:
         rows: All rows, shape (n, classes).
@@ -580,7 +586,7 @@ def _sums(rows: Tensor) -> Tensor:
 
 
 def _are_spread(rows: Tensor, inside: Tensor) -> bool:
-    """Whether `SIGMOID_SHARE` of the rows lie in [0, 1] and spread as sigmoids do.
+    """Whether `SIGMOID_SHARE` of the rows lie in [0, 1] and spread as a sigmoid's do.
 
     Their numbers then lie on both sides of 0.5, span at least `SIGMOID_RANGE` and are
     not all 0 or 1. The answer is False for fewer than `FEW_ROWS` rows.
@@ -602,8 +608,8 @@ def _are_spread(rows: Tensor, inside: Tensor) -> bool:
 def _are_saturated(rows: Tensor, inside: Tensor) -> bool:
     """Whether all rows lie in [0, 1] and come near both ends as sigmoids do.
 
-    A sigmoid in float32 returns 0 only for logits below about -88, so exact zeros show
-    a ReLU, unless the numbers are rounded.
+    A sigmoid in float32 returns 0 only for logits below about -88, so exact zeros
+    indicate a ReLU, unless the numbers are rounded.
 
     Args:
         rows: All rows, shape (n, classes).

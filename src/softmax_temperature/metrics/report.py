@@ -68,10 +68,10 @@ def calibration_report(
 
     The interval of a score goes from the 5th to the 95th percentile over resamples. A
     calibration error is the plain error of the given samples, which is biased upwards.
-    The interval of a calibration error is for the true error, which the same bins would
-    show on infinitely many samples; it contains the plain error (`metrics.intervals`).
-    The maximum calibration error has no interval, because no interval that we tried has
-    the right coverage.
+    The interval of a calibration error is a confidence interval for the true error,
+    which is the error in the same bins on infinitely many samples. It always contains
+    the plain error (`metrics.intervals`). The maximum calibration error has no
+    interval, because no interval that we tried has the right coverage.
 
     Args:
         logits: Shape (n, classes), any float dtype; cast to float64.
@@ -110,7 +110,8 @@ def paired_difference(
 ) -> dict[str, Difference]:
     """Differences of two arms in every metric that has an interval (source: ours).
 
-    Both arms see the same resamples, so that their common variation cancels.
+    Both arms are evaluated on the same resamples, so that the variation they share
+    cancels.
 
     Args:
         logits_a: Logits of arm a, shape (n, classes).
@@ -155,7 +156,7 @@ def confident_report(
 
     Returns:
         `confident_share`; `confident_accuracy`, None if no prediction is confident; and
-        `intervals` as in `calibration_report`. The interval of the accuracy uses
+        `intervals` as in `calibration_report`. The interval of the accuracy uses only
         resamples with at least one confident prediction.
 
     Raises:
@@ -249,10 +250,10 @@ def resample_weights(
 
     Each tensor has one row per resample and at most `rows` rows, shape (rows, samples).
     The counts depend on the first three arguments only, so that all arms and devices
-    see the same resamples.
+    use the same resamples.
     """
-    # The noise floor uses the same seed, so the resamples are drawn from a stream of
-    # their own.
+    # The noise floor uses the same seed, so the resamples are drawn from a separate
+    # random stream.
     generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))
     most_rows = rows or max(1, CHUNK // samples)
     for start in range(0, resamples, most_rows):

@@ -23,7 +23,7 @@ def top_accuracy(logits: Tensor, labels: Tensor, *, top: int = 5) -> Tensor:
             equal logits, the lower class ranks first. A masked class has the logit
             -inf.
         labels: True classes, shape (n,), integers.
-        top: Number of classes that count, at least 1.
+        top: Number of largest logits to consider, at least 1.
 
     Returns:
         A scalar in [0, 1], float64.
@@ -108,7 +108,7 @@ def confusion_matrix(
         predictions: Predicted classes, integers in [0, classes), of any shape.
         labels: True classes, integers in [0, classes), of the same shape.
         classes: Number of classes.
-        void: Label of pixels that do not count.
+        void: Label of pixels to ignore.
 
     Returns:
         Shape (classes, classes), int64.

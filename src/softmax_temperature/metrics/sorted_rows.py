@@ -1,8 +1,8 @@
-"""The check that the rows of scores have not been sorted apart from their labels.
+"""Check that the scores of each row were not sorted without renumbering the labels.
 
 `torch.topk` and `np.sort` return each row in the order of its scores, so that a column
-no longer belongs to a class. Labels that give the class's position in its sorted row
-still fit such rows; labels that number the classes do not.
+no longer belongs to a class. Labels that give the position of the true class in the
+sorted row fit such scores; labels that number the classes do not.
 """
 
 import math
@@ -12,26 +12,29 @@ from torch import Tensor
 
 from softmax_temperature.metrics.checks import ArgumentError
 
-# Fewer rows are not judged.
+# Tables with fewer rows are not judged.
 FEWEST_ROWS = 50
-# With at least this many rows, scores that are evidently of no use are refused, too.
+# With at least this many rows, scores that evidently do not predict the labels are
+# refused, too.
 ENOUGH_FOR_CHANCE = 200
-# Sorting puts scores side by side that are almost equal. At least this share of the
-# differences of neighbours must be below `NEAR` times the median of their columns. A
-# model whose biases happen to be sorted has hardly any such differences.
+# Sorting makes almost equal scores neighbours. Labels are refused only if at least this
+# share of the differences between neighbours is below `NEAR` times the median
+# difference between the same two columns. A model whose biases happen to be sorted has
+# hardly any such differences.
 NEAR_TIES = 0.01
 NEAR = 0.05
 # The scores are better than equal probabilities if their likelihood is higher by this
 # many standard deviations.
 CLEAR_GAIN = 2
-# Among the labels that are not the first column, the mean score must exceed that of all
-# columns by this share of what the temperature predicts; a lower share counts only if
-# it is lower by `CLEAR_SHORTFALL` standard deviations.
+# For labels other than the first column, the mean score of the label must exceed the
+# mean over the columns by at least this share of the excess that is expected at the
+# fitted temperature. A smaller excess leads to a refusal only if it is
+# `CLEAR_SHORTFALL` standard deviations below the expected one.
 LEAST_SHARE = 0.25
 CLEAR_SHORTFALL = 4
 # The largest number of scores that are judged.
 MOST_SCORES = 4_000_000
-# Halvings of the interval that is searched for the temperature.
+# Number of times that the search for the temperature halves its interval.
 STEPS = 60
 
 
@@ -41,7 +44,7 @@ def check_not_sorted(labels: Tensor, scores: Tensor, name: str = "labels") -> No
     Rows count as sorted if every row falls, or every row rises; equal neighbours do not
     matter. Labels are accepted if they are evidently positions in the sorted rows: at
     the best temperature, the probabilities explain the labels better than equal
-    probabilities do, and explain those that are not the first column.
+    probabilities do, and also explain the labels other than the first column.
 
     Args:
         labels: Shape (n,), in [0, classes).
@@ -93,7 +96,7 @@ def _all_fall(scores: Tensor, *, rising: bool = False) -> bool:
 
 
 def _has_near_ties(margins: Tensor) -> bool:
-    """Whether neighbours, apart from the first two columns, are often almost equal."""
+    """Whether neighbours are often almost equal, except in the first two columns."""
     differences = margins[:, 1:-1] - margins[:, 2:]
     medians = differences.median(dim=0).values
     near = (differences < NEAR * medians).double().mean()
