@@ -14,8 +14,8 @@ from softmax_temperature.metrics.checks import check_one_tensor
 from softmax_temperature.metrics.probability_check import is_of_sigmoid
 
 BUFFER = "cooling_temperature"
-# The attribute of the network that says whether it ends in a sigmoid. It is set when an
-# output comes with an autograd graph, which shows the network's last function.
+# The attribute of the network that records whether the network ends in a sigmoid. It is
+# set when an output has an autograd graph, which shows the network's last function.
 OF_SIGMOID = "_cooling_of_sigmoid"
 
 # Deviation: we use a temperature throughout, which divides the logits. Definition 3.1
@@ -91,7 +91,7 @@ def _compiled_networks_around(model: nn.Module) -> list[nn.Module]:
 
 
 def last_layer_temperature(model: nn.Module) -> float:
-    """The temperature that divides the logits of a network that holds one."""
+    """The last-layer temperature, which divides the logits of `model`."""
     return model.get_buffer(BUFFER).item()
 
 
@@ -117,10 +117,11 @@ def ends_in_sigmoid(model: nn.Module) -> bool | None:
 
 
 def divide(module: nn.Module, _images: object, logits: Any) -> Tensor:
-    """Return logits / temperature, as the forward hook of a network that holds one.
+    """Return logits / temperature, as the forward hook of a network with a temperature.
 
-    The hook also notes whether the network ends in a sigmoid. Only an output with an
-    autograd graph shows this, as in training; held-out logits have no graph.
+    The hook also records whether the network ends in a sigmoid. Only outputs with an
+    autograd graph show this, such as those computed in training; held-out logits have
+    no graph.
     """
     check_one_tensor(logits, "model", "cooled")
     of_sigmoid = is_of_sigmoid(logits)

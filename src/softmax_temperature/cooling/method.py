@@ -60,22 +60,22 @@ class Cooling:
 
     Modifies the network in place: `model(images)` then returns logits divided by the
     scalar buffer `cooling_temperature`, which starts at 1 and is part of
-    `state_dict()`. All state lives in the network. To resume, build the network, create
-    this object (before `torch.compile`), and load the state. Each call of `cool` fits
-    the temperature T of the network *in front of the buffer* anew and, with the default
-    `refit`, divides the logits in front of the buffer by T^factor.
+    `state_dict()`. All state that a resumed run needs is in the network. To resume,
+    build the network, create this object (before `torch.compile`), and load the state.
+    Each call of `cool` fits the temperature T of the *undivided* logits anew. With the
+    default `refit`, these logits are then divided by T^factor.
 
     The division is a forward hook of `model` itself. Modules that are made from its
     parts, such as a slice `model[:3]` or `torch.fx.symbolic_trace(model)`, do not have
-    the hook: their logits are not divided, and must not be passed to `cool`. Nor must
-    those of `model.forward(images)`, which skips hooks, or of the module inside a
-    `DataParallel` that was passed as `model`: every call of `cool` would multiply the
-    temperature again. `cool` notices this only if it gets the same logits twice. A
-    `copy.deepcopy` has the hook.
+    the hook: their logits are not divided, and must not be passed to `cool`. The same
+    applies to logits of `model.forward(images)`, which skips hooks, and of the module
+    inside a `DataParallel` that was passed as `model`. With such logits, every call of
+    `cool` would multiply the temperature again; `cool` detects this only if it gets the
+    same logits twice. A `copy.deepcopy` has the hook.
 
-    In the first epochs T can be far below 1: logits and gradients are then multiplied,
-    and training may collapse. Use a smaller learning rate, start after a few epochs, or
-    use `factor=0.5`; watch the accuracy.
+    In the first epochs T can be far below 1: logits and gradients are then amplified,
+    and training may collapse. Use a smaller learning rate, start Cooling after a few
+    epochs, or use `factor=0.5`; watch the accuracy.
 
     - "last_layer" changes only the buffer (Definition 3.1).
     - "distributed" spreads each correction over the layers and leaves the buffer at 1
@@ -92,7 +92,7 @@ class Cooling:
         mode: "last_layer", "distributed" or "periodic".
         factor: Cooling factor κ; 1 corrects fully, 0 not at all.
         max_temperature: The temperature, at least 0, above which "periodic"
-            redistributes. With infinity it never does.
+            redistributes. With infinity, it never redistributes.
         reset_temperature: The temperature of the last layer after "periodic" has
             redistributed.
         refit: "whole" raises the whole temperature of the last layer to the power κ;
@@ -130,7 +130,7 @@ class Cooling:
     # only on the correction ("increment"). The two agree at factor 1, and in
     # "distributed" mode.
 
-    # The temperature that the last call has set, and the sums of its logits.
+    # The temperature that the last call of `cool` set, and sums of that call's logits.
     _undivided: tuple[float, tuple[float, ...]] | None = None
 
     def __init__(
@@ -171,7 +171,8 @@ class Cooling:
         if mode != "last_layer":
             self.redistribution = plan_redistribution(model)
         self.last_fit: TemperatureFit | None = None
-        # Whether an output outside [0, 1] has shown that no sigmoid is at the end.
+        # Whether an output outside [0, 1] has shown that the network does not end in a
+        # sigmoid.
         self._is_judged = False
         hold(model)
         if self.redistribution is not None:
@@ -211,9 +212,10 @@ class Cooling:
 
         Raises:
             ValueError: If an argument is malformed, the network returns probabilities
-                or log-probabilities, no float can hold the new temperature, or the
-                network's layers have changed so that the planned redistribution no
-                longer applies. The network is then unchanged.
+                or log-probabilities, the new temperature is too large or too small for
+                its dtype, or the network's layers have changed so that the planned
+                redistribution no longer applies. In all these cases `cool` does not
+                change the network.
         """
         check_policy(optimizer, policy)
         if self.redistribution is not None:
@@ -227,8 +229,8 @@ class Cooling:
         check_labels(classes, rows, masked=True)
         check_class_order(classes, rows)
         self._check_divided(rows, present)
-        # Check the logits in front of the buffer, where a softmax layer returns rows
-        # that sum to one.
+        # Check the undivided logits, because only their rows sum to one if the network
+        # ends in a softmax.
         self._check_not_probs(rows * present if present != 1 else rows)
         fit = search_temperature(rows, classes, criterion="nll")
         if bool((classes == classes[0]).all()):
@@ -251,14 +253,15 @@ class Cooling:
         set_last_layer_temperature(self.model, in_last_layer)
         self.last_fit = fit
         applied = in_last_layer / present * excess
-        # Logits in a narrow type may not change if they are divided by a number near 1.
+        # Logits in a narrow type may stay the same if they are divided by a number near
+        # 1.
         changed = abs(applied - 1) > 4 * torch.finfo(rows.dtype).eps
         if changed and in_last_layer != present:
             self._undivided = (in_last_layer, _sums(rows))
         return applied
 
     def _check_divided(self, rows: Tensor, present: float) -> None:
-        """Refuse the logits from before the last change of the temperature.
+        """Refuse logits that were computed before the last change of the temperature.
 
         Args:
             rows: The logits, shape (n, classes).
@@ -276,16 +279,16 @@ class Cooling:
         """Refuse a network that returns probabilities or their logarithms.
 
         Args:
-            undivided: The logits in front of the buffer, shape (n, classes).
+            undivided: The logits before the buffer divides them, shape (n, classes).
         """
         of_sigmoid = ends_in_sigmoid(self.model)
         if of_sigmoid:
             raise ArgumentError(
                 "model must return logits, but ends in a sigmoid", NO_SIGMOID
             )
-        # Look at every call until an output lies outside [0, 1], because the outputs of
-        # an untrained sigmoid are all near 0.5. Then stop for good: Cooling may move
-        # all logits of a network that ends in a ReLU into [0, 1].
+        # Check at every call until an output lies outside [0, 1], because before
+        # training all outputs of a sigmoid are near 0.5. Then stop for good, because
+        # Cooling may move all logits of a network that ends in a ReLU into [0, 1].
         inside = lie_in_unit_interval(undivided)
         self._is_judged = self._is_judged or not inside
         check_not_probs(
@@ -297,9 +300,9 @@ class Cooling:
         check_not_log_probs(undivided)
 
     def _whole(self, present: float, correction: float) -> float:
-        """The new temperature for the logits in front of the buffer."""
-        # The correction is fitted to the current logits instead of the logits in front
-        # of the buffer, which keeps the search far from its bounds.
+        """The new temperature for the undivided logits."""
+        # The correction is fitted to the current logits instead of the undivided ones,
+        # which keeps the search far from its bounds.
         temperatures = torch.tensor([present, correction], dtype=torch.float64)
         present_power = self.factor if self.refit == "whole" else 1.0
         powers = torch.tensor([present_power, self.factor], dtype=torch.float64)
@@ -316,7 +319,7 @@ class Cooling:
 
 
 def _sums(rows: Tensor) -> tuple[float, ...]:
-    """Sums by which the same logits are recognised, without a copy of them."""
+    """Return sums that identify the logits, so that no copy of them must be kept."""
     finite = rows.detach().double().nan_to_num(neginf=0)
     return (len(rows), finite.sum().item(), finite.square().sum().item())
 

@@ -24,8 +24,8 @@ class Redistribution:
     Attributes:
         layers: L, the number of convolutions and dense layers on the longest path to
             the logits.
-        parameters: Power of each parameter that changes, by name. A parameter with a
-            negative power is multiplied.
+        parameters: Power of each parameter that changes, by name. A negative power
+            means that the parameter is multiplied.
         outputs: Power of the output of each module that is called, by path. The power
             of the last output is 1.
         functions: Power of the input of each activation and normalisation that needs
@@ -49,20 +49,22 @@ def plan_redistribution(model: nn.Module) -> Redistribution:
     convolutions and dense layers on the longest path to it, and L is the depth of the
     logits. The power of a group is its depth over L. A layer's bias is divided by T to
     the power of its output's group, and its weights by T to the difference between the
-    powers of its output's and its input's group. The new function is exactly the old
-    function over T (equation 3.2).
+    powers of its output's and its input's groups. The new function is exactly the old
+    function divided by T (equation 3.2).
 
-    - Layers between two tensors of one group, such as a residual branch parallel to an
-      identity, do not count; only their biases are scaled.
+    - Layers between two tensors of one group, such as those of a residual branch with
+      an identity shortcut, do not count towards the depth; only their biases are
+      scaled.
     - The input of a batch normalisation has power 0, because it must fit the running
       statistics and epsilon. The weight and bias of the batch normalisation carry the
-      power of its output, and the layer in front of the batch normalisation undoes the
-      power of its own input.
+      power of its output, and the layer before the batch normalisation undoes the power
+      of its own input.
     - An activation f that is not homogeneous (tanh, GELU, SiLU, ...) becomes
       β f(x / β), where β is the scale of its group (Definition 3.2, 3).
     - A per-sample normalisation (LayerNorm, GroupNorm, RMSNorm) would remove any scale
-      of its input if it had no epsilon. Because of the epsilon, it must read x / β. Its
-      weight and bias carry the power of its output, as in a batch normalisation.
+      of its input if it had no epsilon. Because of the epsilon, its input must be
+      divided by β. Its weight and bias carry the power of its output, as in a batch
+      normalisation.
 
     Raises:
         ValueError: If the network cannot be redistributed exactly; the message names
@@ -120,7 +122,7 @@ def _powers_of_functions(
 def parameter_scales(
     model: nn.Module, plan: Redistribution, temperature: float
 ) -> dict[nn.Parameter, float]:
-    """Compute the factors that multiply the parameters to spread `temperature`.
+    """Compute the factors by which to multiply the parameters to spread `temperature`.
 
     Parameters that `plan` does not change are absent.
     """

@@ -222,10 +222,10 @@ def scale_graph(model: nn.Module) -> ScaleGraph:
     its inputs. A convolution or dense layer may change the scale through its weights. A
     batch normalisation needs its input unscaled, and may change the scale of its
     output. Other activations (tanh, GELU) preserve the scale if they hold it in a
-    buffer. A normalisation of each sample (layer normalisation) removes the scale.
-    The module `function_scales` makes these two kinds of modules hold or undo a scale.
-    The trace treats `a += b` as `a = a + b`, so the network must not read the old `a`
-    afterwards under another name.
+    buffer. A normalisation of each sample (layer normalisation) removes the scale. The
+    module `function_scales` makes activations hold a scale, and makes normalisations of
+    each sample undo one. The trace treats `a += b` as `a = a + b`, so the network must
+    not read the old `a` afterwards under another name.
 
     Raises:
         ValueError: If `torch.fx` cannot trace the network, if its training and
@@ -290,7 +290,8 @@ class _Walk:
     def __init__(self, model: nn.Module) -> None:
         self.model = model
         self.groups = DisjointSet()
-        # Nodes that give sizes, or numbers derived from sizes; these have no scale.
+        # Nodes whose values are sizes, or numbers derived from sizes; these have no
+        # scale.
         self.numbers: set[fx.Node] = set()
         # Nodes that must keep their scale, each with the reason.
         self.fixed: list[tuple[fx.Node, str]] = []
@@ -518,7 +519,7 @@ def _passes(name: str | None, node: fx.Node, tensor: fx.Node) -> bool:
 
 
 def _unites(name: str | None, node: fx.Node) -> bool:
-    """Whether scaling all tensor inputs alike scales the output by the same factor."""
+    """Whether scaling all tensor inputs by a factor scales the output by it, too."""
     if name in SUMS:
         # A number other than zero has its own scale. A second term given by keyword is
         # refused.

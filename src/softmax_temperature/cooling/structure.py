@@ -1,7 +1,8 @@
-"""A network's structure, to notice changes after its redistribution was planned.
+"""A network's structure, to detect changes made after a redistribution was planned.
 
-Training changes the numbers in a network, which a redistribution allows. It does not
-allow other layers, hooks or parameters, for which its powers are wrong.
+Training changes only the values of parameters and buffers, for which the plan stays
+valid. If layers, hooks or parameters are added, removed or replaced, the powers of the
+plan may be wrong.
 """
 
 from collections.abc import Mapping
@@ -17,13 +18,13 @@ from softmax_temperature.cooling.redistribution import (
 from softmax_temperature.metrics.checks import ArgumentError
 
 ANEW = "Attach Cooling anew to the changed network: Cooling(model, ...)."
-# Attributes that training changes, and that the trace reads in both states.
+# Attributes that change during training; the trace covers both of their values.
 PASSING = frozenset({"training"})
 
 
 @dataclass(frozen=True)
 class Structure:
-    """What a redistribution depends on, apart from code.
+    """The properties of a network on which a redistribution depends, apart from code.
 
     Attributes:
         modules: Class name and state of each module, by path. The state holds the
@@ -52,12 +53,12 @@ def check_unchanged(
 ) -> Structure:
     """Refuse a network to which `plan` no longer applies.
 
-    A change is accepted if a new plan is the same, as after replacing a layer by one of
-    its kind.
+    A change is accepted if a new plan equals the old one, for example after a layer was
+    replaced with another of the same kind.
 
     Args:
         model: The network.
-        structure: Its structure when the plan was made, or at the last check.
+        structure: The network's structure when the plan was made, or at the last check.
         plan: The plan.
 
     Returns:
@@ -105,8 +106,8 @@ def _state(module: nn.Module) -> object:
         # torch has no public API for hooks.
         tuple(map(id, module._forward_pre_hooks.values())),  # noqa: SLF001
         tuple(map(id, module._forward_hooks.values())),  # noqa: SLF001
-        # Accelerate replaces the forward function by one that only casts, and keeps the
-        # original.
+        # Accelerate replaces the forward function with one that only adds casts, and
+        # keeps the original in `_original_forward`.
         "forward" in vars(module) and "_original_forward" not in vars(module),
         attributes,
     )

@@ -34,9 +34,9 @@ IMAGES = 16
 def scale_equivalent(model: nn.Module, temperature: float) -> nn.Module:
     """Return a copy with `temperature` spread over its layers and undone at its output.
 
-    The layers divide the logits by `temperature`, and the last layer's temperature is
-    divided by it in turn. Definition 3.6: both networks compute the same function. The
-    paper's β_i are T^-(power of layer i), and 1 for the logits.
+    The copy's layers divide its logits by `temperature`, and its last-layer temperature
+    is divided by `temperature` to compensate. Definition 3.6: both networks compute the
+    same function. The paper's β_i are T^-(power of layer i), and 1 for the logits.
 
     Raises:
         ValueError: If the network cannot be redistributed, or `temperature` is not
@@ -86,7 +86,7 @@ def predicted_last_layer_gradients(
     """Predict the gradients of a cooled network's mean cross-entropy, by parameter.
 
     Proposition 3.5, equation 3.1: `<softmax(z / T) - y, dz/dw> / T`, where z are the
-    logits in front of the division by the temperature T, and y is one-hot.
+    logits before the division by the temperature T, and y is one-hot.
     """
     temperature = last_layer_temperature(model)
     raw = model(images) * temperature
