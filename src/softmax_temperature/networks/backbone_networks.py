@@ -32,7 +32,7 @@ def mobilenet_v1(
 def build_classifier(spec: Backbone, **more: Any) -> nn.Module:
     """Build the whole network of the backbone `spec`.
 
-    The weights are random, unless `more` makes the library load some.
+    The weights are random, unless `more` tells the library to load pretrained weights.
 
     Args:
         spec: The backbone.
@@ -132,7 +132,7 @@ def _mean_features(
 ) -> tuple[nn.Module, tuple[str, ...]]:
     """Build a network that averages the maps of the part `features` of `whole`.
 
-    The prefixes of the weights of the other parts are also returned.
+    Also return the prefixes of the names of the other parts' weights.
     """
     features = getattr(whole, "features", None)
     if not isinstance(features, nn.Module):

@@ -102,8 +102,8 @@ def _build(spec: Backbone, path: Path | None) -> tuple[nn.Module, Preprocess]:
         return network, described_preprocess(spec)
     if hasattr(network, "transform_input"):
         # torchvision's googlenet and inception_v3 were trained on pixels from -1 to 1.
-        # With `transform_input` they convert images to this range from the
-        # normalisation that torchvision's transform applies.
+        # With `transform_input`, they convert images to this range after torchvision's
+        # transform has normalised them differently.
         setattr(network, "transform_input", True)  # noqa: B010
     return network, torchvision_preprocess(torchvision_weights(spec))
 

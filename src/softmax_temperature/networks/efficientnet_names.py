@@ -33,7 +33,7 @@ _INVERTED_BLOCK = {
 
 
 def has_tensorflow_names(names: Collection[str]) -> bool:
-    """Whether the weights `names` are those of TensorFlow's code."""
+    """Whether `names` are the names of weights in TensorFlow's code."""
     return "_conv_stem.weight" in names
 
 

@@ -1,4 +1,4 @@
-"""Embeddings of images from a frozen network, written to disk as they are made.
+"""Embeddings of images from a frozen network, written to disk as they are computed.
 
 An artifact of embeddings holds
 

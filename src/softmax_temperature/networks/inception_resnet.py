@@ -1,6 +1,6 @@
 """Inception-ResNet-v1 (Szegedy et al. 2017, figure 10), FaceNet's network.
 
-Its layers have the names of facenet-pytorch's weights.
+Its layers are named as in facenet-pytorch, so that weights from there can be loaded.
 """
 
 from typing import Any
@@ -16,7 +16,8 @@ HEAD = ("last_linear", "last_bn", "logits")
 class InceptionResnetV1(nn.Module):
     """Maps images (n, 3, 160, 160) to embeddings (n, 1792).
 
-    An embedding holds the spatial means of the last feature maps, not normalised.
+    An embedding consists of the spatial means of the last feature maps, and is not
+    normalised.
     """
 
     def __init__(self) -> None:

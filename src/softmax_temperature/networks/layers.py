@@ -40,8 +40,8 @@ class Classifier(nn.Module):
 def last_layer_inputs(network: Any, inputs: Tensor) -> tuple[Tensor, Tensor]:
     """Compute logits, and the features from which the last layer computes them.
 
-    Both are float32, even under autocast: the steps of bfloat16 are too coarse for the
-    calibration metrics.
+    Both are float32, even under autocast: bfloat16 is too coarse for the calibration
+    metrics.
 
     Args:
         network: A network whose last layer is `classifier`, or DistributedDataParallel

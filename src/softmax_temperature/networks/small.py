@@ -1,4 +1,4 @@
-"""The smallest networks, whose tangent kernels can be computed whole."""
+"""The smallest networks, whose tangent kernels can be computed in full."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -19,7 +19,7 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU}
 class MLP(Classifier):
     """Dense layers, each followed by the activation, and a classifier.
 
-    Weights start normal with variance 1 / fan-in, or 2 / fan-in with ReLU.
+    Initial weights are normal with variance 1 / fan-in, or 2 / fan-in with ReLU.
 
     Args:
         num_classes: The number of logits.
@@ -49,7 +49,7 @@ class MLP(Classifier):
 class ConvNet(Classifier):
     """3×3 convolutions with stride 2 and an activation, and a classifier on all maps.
 
-    Weights start as in `MLP`.
+    Initial weights are drawn as in `MLP`.
 
     Args:
         num_classes: The number of logits.

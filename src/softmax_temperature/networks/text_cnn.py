@@ -1,4 +1,4 @@
-"""The global-pooling network for texts of the focal paper (appendix E)."""
+"""The focal paper's global-pooling network for texts (appendix E)."""
 
 import torch
 import torch.nn.functional as F

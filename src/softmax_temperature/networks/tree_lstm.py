@@ -142,7 +142,8 @@ class _Plan:
 
     Attributes:
         levels: Indices of each level's nodes in the flattened batch.
-        positions: Position of each node in its level, with inner nodes before leaves.
+        positions: For each level, the positions that its nodes would have if its inner
+            nodes came before its leaves.
         leaf_counts: The number of leaves of each level.
         words: The words of the leaves of all levels.
     """
@@ -178,7 +179,7 @@ def _plan(trees: Tensor) -> _Plan:
 
 
 def _inner_first(is_leaf: Tensor) -> Tensor:
-    """Positions of nodes, (n,), with inner nodes before leaves."""
+    """Positions that nodes would have, (n,), if inner nodes came before leaves."""
     inner_count = len(is_leaf) - int(is_leaf.sum())
     as_leaf = inner_count + is_leaf.cumsum(0) - 1
     as_inner = (~is_leaf).cumsum(0) - 1

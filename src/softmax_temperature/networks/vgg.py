@@ -29,8 +29,8 @@ from softmax_temperature.networks.layers import (
 class SmallVGG(Classifier):
     """3×3 convolutions with max-pooling after each pair, a dense layer, a classifier.
 
-    Every hidden layer is followed by the activation. After CReLU, the next layer reads
-    twice the channels.
+    Every hidden layer is followed by the activation. After CReLU, the next layer has
+    twice as many input channels.
 
     Args:
         num_classes: The number of logits.
@@ -87,10 +87,10 @@ def _activated(activation: str, *, is_pooled: bool) -> list[nn.Module]:
     if not is_pooled:
         return [make_activation()]
     pool = nn.MaxPool2d(2)
-    # Pool before ReLU: a monotonic activation commutes with the maximum bit for bit,
-    # and so does its gradient. After pooling, the activation processes only a quarter
-    # of the values. CReLU must come before pooling, because the maximum of -x is not
-    # minus the maximum of x.
+    # Pool before ReLU: a monotonic activation commutes with the maximum, so outputs and
+    # gradients are the same bit for bit. After pooling, the activation processes only a
+    # quarter of the values. CReLU must come before pooling, because the maximum of -x
+    # is not minus the maximum of x.
     if activation == "relu":
         return [pool, make_activation()]
     return [make_activation(), pool]

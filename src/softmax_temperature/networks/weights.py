@@ -197,8 +197,8 @@ def _timm_file(spec: Backbone, *, download: bool) -> Path:
             spec, "was not found on the Hugging Face hub", "Choose another tag."
         )
     files = _hub_files(config.hf_hub_filename or _HUB_FILE)
-    # Look into the cache first, because a download would send a request even for a
-    # cached file.
+    # Look in the cache first, because a download would send a request even for a cached
+    # file.
     for file in files:
         cached = try_to_load_from_cache(repository, file)
         if isinstance(cached, str):

@@ -36,10 +36,10 @@ _STAGES = 3
 class WideResNet(Classifier):
     """A wide residual network, which by default activates before each convolution.
 
-    Convolutions start normal with variance 2 / fan-out, as in the focal paper's
-    released code. Without batch normalisation the variance is 2 / fan-in, which keeps
-    the size of the maps; in the last convolution of each block, the variance is also
-    divided by the number of blocks.
+    The initial weights of convolutions are normal with variance 2 / fan-out, as in the
+    focal paper's released code. Without batch normalisation the variance is 2 / fan-in,
+    which preserves the magnitude of the activations; in the last convolution of each
+    block, the variance is also divided by the number of blocks.
 
     Args:
         depth: 6 n + 2 or, as the cited paper counts layers, 6 n + 4; both build n
