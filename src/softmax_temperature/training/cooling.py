@@ -158,6 +158,6 @@ def _cooled(cooling: Cooling, logits: Tensor, labels: Tensor, **options: Any) ->
     try:
         return cooling.cool(logits, labels, **options)
     except ValueError as error:
-        # The batch and the policy are valid, so the only cause of this error is a
-        # temperature beyond the range of a float.
+        # The shapes, the values and the policy are valid, so the usual cause of this
+        # error is a temperature beyond the range of its dtype.
         raise Diverged(str(error)) from error

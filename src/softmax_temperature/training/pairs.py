@@ -1,4 +1,4 @@
-"""Networks that start with logits of a given size (temperature_check paper)."""
+"""Networks whose initial logits have a given size (temperature_check paper)."""
 
 from torch import nn
 

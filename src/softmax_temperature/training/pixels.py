@@ -72,7 +72,7 @@ def pixel_predictions(trainer: Trainer, images: Tensor) -> Tensor:
 
 
 class PixelScores(Callback):
-    """Scores the pixels that are not `void` after each epoch.
+    """After each epoch, scores the pixels whose label is not `void`.
 
     A row of `history` has `epoch`, `loss` (of training), `mean_iou` and
     `pixel_accuracy`, as fractions, and `temperature`.

@@ -89,7 +89,8 @@ def _images(data: PreparedData, split: SplitName, size: int | None = None) -> Im
 def _numbered(folder: Path, digest: str, text: Text) -> TrainingSets:  # noqa: ARG001
     """Read texts or trees, and number their words by the training split's vocabulary.
 
-    `digest` distinguishes artifacts in the same folder.
+    `digest` is only part of the cache's key: it distinguishes artifacts that were
+    written to the same folder.
     """
     data = PreparedData(open_artifact(folder), root=folder)
     parts: dict[SplitName, Part] = {split: data.texts(split) for split in SPLITS}

@@ -89,7 +89,8 @@ class TrainingRun:
     def save_record(self, about: Mapping[str, Any]) -> None:
         """Write `record.json`: facts about the run, and the entries of `about`.
 
-        The facts are its epochs, whether it diverged, and its number of parameters.
+        The facts are the run's epochs, whether it diverged, and the network's number of
+        parameters.
         """
         recipe = self.trainer.recipe
         record = {

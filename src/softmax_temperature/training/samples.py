@@ -38,7 +38,7 @@ class Samples:
         return len(self.labels)
 
     def to(self, device: str) -> Self:
-        """Return the samples in the memory from which training on `device` reads."""
+        """Return the samples, moved to where training on `device` needs them."""
         inputs = self.inputs.to(device)
         labels = self.labels.to(device)
         return replace(self, inputs=inputs, labels=labels)
@@ -87,7 +87,7 @@ class Samples:
     ) -> Tensor:
         """Draw the random numbers of a batch, (numbers, batch_size) int64.
 
-        The generator is on the CPU. By default, a batch has no random numbers.
+        The generator is on the CPU. By default, no random numbers are drawn.
         """
         return torch.empty(0, batch_size, dtype=torch.int64)
 

@@ -37,9 +37,9 @@ class StepGraph:
     """Takes a few steps without a graph, captures one, and replays it from then on.
 
     `step` maps a table of rows and random numbers, and the position in the recipe, to
-    the loss. A replay reads the present contents of the captured step's tensors, so
+    the loss. A replay reads the current contents of the captured step's tensors, so
     everything that changes between steps must be in tensors. If capturing fails,
-    `fallback` says why, and no step uses a graph.
+    `fallback` is set to the reason, and no step uses a graph.
     """
 
     def __init__(self, step: Callable[[Tensor, float], Tensor]) -> None:

@@ -24,7 +24,7 @@ _DEVICE_SETTINGS = ("fused", "foreach", "capturable")
 
 
 class Diverged(ArithmeticError):
-    """Raised if a run gives a number that is not finite: a result, not a fault."""
+    """Raised if a run computes a number that is not finite: a result, not a fault."""
 
 
 class Trainer:
@@ -86,8 +86,9 @@ class Trainer:
     def capture_steps(self) -> str | None:
         """Try to replay further steps as a CUDA graph, after a few steps without one.
 
-        Returns None if nothing rules out a capture, which `StepGraph` then tries, or on
-        a CPU, where nothing is captured. Otherwise prints the reason and returns it.
+        Returns None on a CPU, where nothing is captured, and also if nothing rules out
+        a capture, which `StepGraph` then tries. Otherwise prints and returns the reason
+        that rules it out.
         """
         if self.device == "cpu":
             return None
@@ -260,8 +261,8 @@ class Trainer:
         batch = self.samples.batch(table[0], table[1:], self.recipe)
         share, _ = self.forward(self._processes.share(batch), self._shared)
         logits = self._processes.all_logits(share)
-        # On a GPU only the loss is checked, at the end of the epoch, because reading a
-        # value of every batch would stall the GPU's queue.
+        # On a GPU, logits are not checked, because reading a value of every batch would
+        # stall the GPU's queue; `epoch` checks the loss and the weights at its end.
         if self.device == "cpu" and not all_finite(logits):
             raise Diverged(f"logits are not finite in epoch {self.epochs_done + 1}")
         labels = self.samples.labels[label_rows]

@@ -127,7 +127,7 @@ def scaled_epochs(
 
 
 class ValidationScores(Protocol):
-    """Scores a network on validation data after epochs."""
+    """Scores a network on validation data after each evaluated epoch."""
 
     def validation_row(self) -> dict[str, Any]:
         """The scores on validation data after the last evaluated epoch."""
@@ -256,7 +256,7 @@ def last_layer_gradient_norms(
     """Compute the norm of the last layer's weight gradient for each sample, (n,).
 
     Focal paper, Figure 3 b to d. A sample's gradient is the outer product of two
-    vectors, the gradient with respect to the sample's logits, and the sample's
+    vectors: the gradient with respect to the sample's logits, and the sample's
     features. Its norm is therefore the product of the norms of the two vectors. If the
     loss couples samples, a sample's gradient is the part of the gradient of its batch
     of 500 that flows through the sample's logits.

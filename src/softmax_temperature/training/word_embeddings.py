@@ -1,6 +1,7 @@
 """Word embeddings that start from given vectors (focal paper, appendix E).
 
-The embeddings are then frozen, or trained by gradient descent of their own.
+The embeddings are then frozen, or trained by a gradient descent separate from that of
+the other parameters.
 """
 
 from pathlib import Path
@@ -126,7 +127,7 @@ class EmbeddingSteps:
 
 
 def embedding_of(network: nn.Module) -> nn.Embedding:
-    """Return the word embedding of `network`; raise ValueError if it reads no words."""
+    """Return the word embedding of `network`; raise ValueError if it has none."""
     embedding = getattr(network, "embedding", None)
     if not isinstance(embedding, nn.Embedding):
         raise ValueError(  # noqa: TRY004

@@ -61,8 +61,8 @@ class TranslationTransformer(nn.Module):
     def forward(self, inputs: Tensor) -> Tensor:
         """Compute logits (tokens, vocabulary) of the token after each decoder input.
 
-        Padding has no logits, and sentences are concatenated. `inputs` (pairs, 2,
-        length) come from `SentencePairs.teacher_forced`.
+        Positions of padding are left out, and the sentences' logits are concatenated.
+        `inputs` (pairs, 2, length) come from `SentencePairs.teacher_forced`.
         """
         read = (inputs[:, 1] != PADDING).flatten().nonzero().squeeze(1)
         inputs, read = upload(self.embedding.weight.device, inputs, read)
@@ -81,8 +81,8 @@ class TranslationTransformer(nn.Module):
     def decode(self, targets: Tensor, memory: Tensor, source_padding: Tensor) -> Tensor:
         """Compute the last layer's inputs (b, t, width) from decoder inputs (b, t).
 
-        Decoder inputs are padded on the right, and no position sees later positions.
-        `source_padding` (b, s) is true where the source is padding.
+        Decoder inputs are padded on the right, and no position attends to later
+        positions. `source_padding` (b, s) is true where the source is padding.
         """
         length = targets.shape[1]
         mask = torch.ones(length, length, dtype=torch.bool, device=targets.device)
