@@ -35,8 +35,8 @@ class WeightsFile(NamedTuple):
     """A published weights file.
 
     Attributes:
-        url: Its address.
-        sha256: The digest of its content; empty if it is not known.
+        url: Address of the file.
+        sha256: The digest of the file; empty if it is not known.
         licence: The licence, or the terms of use.
     """
 

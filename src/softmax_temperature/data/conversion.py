@@ -1,4 +1,4 @@
-"""Conversion of published archives into the file formats that data.root holds.
+"""Conversion of published archives into the file formats that we read in data.root.
 
 Archives are read as streams; only the needed files are unpacked. The only pickles that
 are loaded are those of ImageNet at 64 × 64 pixels, and they may hold only numbers,
@@ -73,7 +73,7 @@ def convert(name: str, archives: Sequence[Path], root: Path) -> dict[str, int]:
 
     Args:
         name: The data set, a key of `CONVERSIONS`.
-        archives: Its tar or zip files.
+        archives: The data set's tar or zip files.
         root: The folder to write into, data.root.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Division of a raw data set into splits of the classes and samples in use."""
+"""Choice of classes and samples of a raw data set, and their division into splits."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -66,7 +66,7 @@ class Division(NamedTuple):
 def divide(raw: RawDataset, rules: Rules) -> Division:
     """Choose the classes in use, and divide their samples into three splits.
 
-    `train_limit` and `test_limit` keep subsets that are balanced between classes. If
+    Subsets of `train_limit` and `test_limit` samples are balanced between classes. If
     the source has no test part, `TEST_FRACTION` of each class becomes the test split.
     If the source has no validation part, `validation_fraction` of the training samples
     of each class is held out.

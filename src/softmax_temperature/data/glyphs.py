@@ -9,8 +9,8 @@ They provide images of many classes and need no download.
   1 to N. Class 0 is paper; pixels that are partly ink are void.
 
 The characters depend only on the fonts that matplotlib ships. All random numbers are
-small integers, and every step after the rendering is exact in floating point, so equal
-versions of NumPy, Pillow and matplotlib draw equal pixels.
+small integers, and every step after the rendering is exact in floating point, so the
+same versions of NumPy, Pillow and matplotlib always draw the same pixels.
 """
 
 import re

@@ -27,13 +27,13 @@ OTHER_ENDINGS = frozenset(
 )
 """The endings of image files that this package does not read.
 
-Class folders count these files among the images left out; `data.segmentation` refuses
-them.
+`data.class_folders` counts these files among the images left out; `data.segmentation`
+refuses them.
 """
 FORMATS = ("BMP", "GIF", "JPEG", "PNG", "PPM", "TIFF", "WEBP")
 """Pillow's decoders that may open a file.
 
-GIF is one, because collections from the web hold GIFs that are named .jpg.
+GIF is included, because collections from the web contain GIFs whose names end in .jpg.
 """
 UNREADABLE = (
     OSError,

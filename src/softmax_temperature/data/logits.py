@@ -21,7 +21,8 @@ LOGITS = "logits.safetensors"
 LAST_LOGITS = "last-logits.safetensors"
 """The file with the logits after the last epoch.
 
-Only runs that select the best epoch write it, even if the best epoch is the last one.
+Only runs that select the best epoch write this file; they write it even if the best
+epoch is the last one.
 """
 
 

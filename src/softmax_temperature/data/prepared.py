@@ -9,7 +9,7 @@ An artifact of the stage `fetch` holds
   - `SPLIT.safetensors` holds `images` (n, channels, height, width) uint8;
   - `SPLIT.sha256` has a line "digest  path below data.root" for each image file, and
     the digest is checked on every read;
-  - `SPLIT.jsonl` has a JSON string on each line, a text or a tree in brackets.
+  - `SPLIT.jsonl` has a JSON string on each line, a text or a bracketed tree.
 """
 
 import json

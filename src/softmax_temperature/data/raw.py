@@ -17,7 +17,7 @@ class RawPart:
     """Samples of one part, and their labels (n,) int64.
 
     The samples are images (n, height, width, 1 or 3) uint8, or a tuple of n paths of
-    image files, of n texts, or of n trees in brackets.
+    image files, of n texts, or of n bracketed trees.
     """
 
     samples: NDArray[np.uint8] | tuple[str, ...]
@@ -29,7 +29,7 @@ class RawDataset:
     """A data set from any source.
 
     Attributes:
-        name: Its name.
+        name: Name of the data set.
         class_names: The class of label k is `class_names[k]`.
         train: The training part. If `test` is None, test samples are drawn from it.
         test: The test part, or None if the source has none.

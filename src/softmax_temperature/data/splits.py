@@ -26,7 +26,7 @@ class LeakError(Exception):
 
 
 def refuse_test(split: SplitName, data: str) -> None:
-    """Raise LeakError for the test split; the message calls the data `data`."""
+    """Raise LeakError for the test split; `data` names the data in the message."""
     if split == "test":
         raise LeakError(f"{data}: a fit must not use the test split")
 
@@ -39,7 +39,7 @@ class Part:
         dataset: The name of the data set.
         split: The split, which decides how the rows may be used.
         data: Images, embeddings, points or token numbers (n, ...), or a tuple of n
-            texts or trees in brackets.
+            texts or bracketed trees.
         labels: Classes (n,) int64, label maps (n, height, width), or a tuple of n
             translations.
         index: Row numbers in the source's part, (n,) int64.
@@ -151,11 +151,11 @@ def random_holdout(
 
     Each row is held out with probability `fraction`, and each class loses this share as
     closely as whole rows allow. This is systematic sampling: classes and their rows are
-    shuffled, and starting at a random point, a row is drawn whenever another multiple
-    of 1 / `fraction` is passed. A class of s rows loses s * `fraction` rows, rounded up
-    or down at random; rows added to one class by rounding are missing from another. The
-    probability therefore depends neither on a row's class nor on the size of that
-    class.
+    shuffled and counted from a random starting point, and a row is held out whenever
+    the count passes another multiple of 1 / `fraction`. A class of s rows loses s *
+    `fraction` rows, rounded up or down at random; rows added to one class by rounding
+    are missing from another. The probability therefore depends neither on a row's class
+    nor on the size of that class.
     """
     turn = generator.permutation(int(labels.max()) + 1)[labels]
     order = np.lexsort((generator.random(len(labels)), turn))

@@ -25,12 +25,12 @@ RESERVED = 2
 """The number of the first word of the vocabulary."""
 
 Keep = Literal["start", "end"]
-"""The end of a text that is kept if the text is too long."""
+"""The part of an overlong text that is kept: its start or its end."""
 
-# No text can contain these two words, because letters and punctuation marks never share
-# a token. The words are not registered as special tokens of the library, because the
-# library also looks for special tokens in texts: the number of a reserved word would
-# then replace a `<padding>` that a text contains.
+# No token of a text can equal these two words, because letters and punctuation marks
+# never share a token. The words are not registered as special tokens of the library,
+# because the library also looks for special tokens in texts: the number of a reserved
+# word would then replace a `<padding>` that a text contains.
 _PADDING_WORD = "<padding>"
 _UNKNOWN_WORD = "<unknown>"
 
@@ -50,7 +50,7 @@ class Tokeniser:
     Args:
         words: The vocabulary, the most frequent word first.
         length: The number of tokens of a row.
-        keep: The end of a text ("start" or "end") that is kept if the text is too long.
+        keep: Whether the "start" or the "end" of an overlong text is kept.
     """
 
     def __init__(self, words: Iterable[str], *, length: int, keep: Keep) -> None:
@@ -75,8 +75,7 @@ class Tokeniser:
             vocabulary_size: Number of distinct token numbers, including those of
                 padding and of unknown words.
             length: The number of tokens of a row.
-            keep: The end of a text ("start" or "end") that is kept if the text is too
-                long.
+            keep: Whether the "start" or the "end" of an overlong text is kept.
         """
         counter = _splitter(WordLevel())
         trainer = WordLevelTrainer(

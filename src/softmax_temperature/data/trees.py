@@ -87,9 +87,10 @@ class _Node:
 
 
 def parse_tree(text: str) -> Tree:
-    """Read a tree in brackets.
+    """Parse a bracketed tree.
 
-    Words become lower case, and the treebank's names of brackets are replaced.
+    Words become lower case, and the treebank's names for brackets are replaced with
+    brackets.
 
     Raises:
         ValueError: If the text is not one tree in this module's form.
@@ -128,7 +129,7 @@ def _read_nodes(text: str) -> list[_Node]:
 def _row(number: int, node: _Node) -> tuple[str, int, int, int]:
     """Return the word, the two children and the label of `node`.
 
-    Error messages call the node `number`.
+    Error messages identify the node by `number`.
     """
     words = node.pieces[1:]
     has_label = node.pieces[:1] and node.pieces[0] in _LABELS
