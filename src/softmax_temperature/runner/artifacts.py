@@ -88,7 +88,10 @@ def _replacing(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def atomic_file(path: Path) -> Iterator[BinaryIO]:
-    """Open `path` to write; even after a kill, readers see all old or all new bytes."""
+    """Open `path` for writing, so that readers see all old or all new bytes.
+
+    This holds even if the writer is killed.
+    """
     with _replacing(path) as new, new.open("wb") as file:
         yield file
 

@@ -131,7 +131,7 @@ class Cell:
         }
 
     def code(self) -> dict[str, str]:
-        """Return code digests of the function's module and of the plan's classes."""
+        """Return digests of the code of the function and of the plan's classes."""
         module = self.run.__module__
         code = {module: code_digest(module)}
         for reference in self.implementations():
@@ -230,7 +230,7 @@ def run_cells(
 ) -> None:
     """Run a stage's unfinished cells, and publish the results of all its cells.
 
-    Under `torchrun` only process 0 does this; the other processes help it to train.
+    Under `torchrun` only process 0 does this; the other processes only help to train.
 
     Afterwards `output` holds one artifact per cell and nothing else. The path of
     `output` below `data/` names the stage, for seeds and for the work folder; `seed` is

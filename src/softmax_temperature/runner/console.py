@@ -15,8 +15,8 @@ from typing import Any, TextIO
 
 from softmax_temperature.runner.errors import InputError
 
-# The exit code of a program whose reader has closed its output, as shells report a
-# program that SIGPIPE ended.
+# The exit code of a program whose reader has closed its output. Shells report the same
+# code for a program that SIGPIPE ended.
 CLOSED = 141
 PLAIN = "softmax-temperature-plain"  # Python's codecs know `_plain` by this name.
 PLAIN_TEXTS = {
@@ -35,8 +35,8 @@ def print_any_text() -> None:
     """Let `print` replace characters that the encoding of a stream lacks.
 
     Standard output and standard error then write a plain replacement for such a
-    character, or an escape if there is no replacement. Otherwise `print` would raise an
-    error.
+    character, or an escape if there is no replacement. Without this, `print` would
+    raise an error.
     """
     codecs.register_error(PLAIN, _plain)
     for stream in (sys.stdout, sys.stderr):
@@ -88,7 +88,7 @@ def _output_errors() -> Iterator[None]:
 
 @contextmanager
 def checked_output() -> Iterator[None]:
-    """Report standard output that is full or closed, instead of a traceback.
+    """Raise one of our errors if standard output is full or closed.
 
     Output is flushed at the end of the block, because Python does not raise errors when
     it flushes at exit.
@@ -125,7 +125,7 @@ def _discard_if_unwritable(stream: TextIO) -> None:
 
 
 def print_error(message: str) -> None:
-    """Print an error on standard error; if that cannot be written, it is lost."""
+    """Print `message` on standard error; it is lost if that cannot be written."""
     if sys.stderr is None:
         return
     try:

@@ -55,7 +55,7 @@ class InputError(Exception):
 
 
 def _printable(text: str) -> str:
-    """Escape the control characters in `text`; keys and file names may hold some."""
+    """Escape the control characters in `text`; keys and file names may contain them."""
     letters = []
     for letter in text:
         if letter.isprintable():

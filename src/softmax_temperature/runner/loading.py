@@ -10,8 +10,8 @@ from contextlib import contextmanager
 def uncollected() -> Iterator[None]:
     """Turn the garbage collector off in the block, for imports, which leave no garbage.
 
-    Otherwise the collector would scan all objects of torch repeatedly, and once more at
-    the end of the program. This takes a quarter of a short program's time.
+    If the collector stayed on, it would scan all objects of torch repeatedly, and once
+    more at the end of the program. This takes a quarter of a short program's time.
     """
     loaded = len(sys.modules)
     gc.disable()

@@ -54,7 +54,7 @@ def versions(libraries: tuple[str, ...] = LIBRARIES) -> dict[str, str]:
 
 
 def _instructions() -> str:
-    """Name torch's instruction set, and say whether it has bfloat16 products.
+    """The CPU's instruction set as torch names it, and whether it has bfloat16.
 
     Precision "auto" depends on bfloat16, which some processors with AVX-512 lack.
     """

@@ -116,7 +116,7 @@ def three_digits(value: float) -> str:
 
 
 def _unlike_one(value: float) -> str:
-    """Write `value` with so many digits that only 1 itself looks like 1."""
+    """Write `value` with enough digits that only 1 itself looks like 1."""
     text = three_digits(value)
     decimals = 3
     while float(text.replace(",", "")) == 1 != value and decimals < MOST_DECIMALS:

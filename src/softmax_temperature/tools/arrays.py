@@ -79,7 +79,7 @@ LARGEST_LABEL = 2**53
 MOST_ZEROS = 1e-3
 # What to do with a column whose entries are lists, as in some parquet files.
 NESTED_REMEDY = 'Stack the lists of its rows, as np.stack(df["logits"]) does.'
-# What to do with rows that hold inf, which half precision has in place of numbers above
+# What to do with rows that hold inf, to which half precision rounds numbers above
 # 65504.
 OVERFLOWED = "Remove such rows; if float16 overflowed, compute the scores in float32."
 # Two tables count as the same samples if they share more than this fraction of the rows
@@ -89,12 +89,12 @@ SHARED = 0.5
 # toy example, or come from a decision tree, which gives all samples in a leaf the same
 # scores.
 FEWEST_SAMPLES = 50
-# A table consists of copies if this share of its different samples occurs equally
-# often, and more than once.
+# A table consists of copies if at least this share of its different samples occurs
+# equally often, and more than once.
 COPIED = 0.9
 # Whole numbers with more different values than this are not predictions of two classes.
 MOST_CLASSES = 20
-# The words in the names of arrays of other rows, such as `val_logits` or `logits_val`.
+# The words that mark arrays of other rows, as in `val_logits` or `logits_val`.
 OTHER_ROWS = {
     "validation": ("validation", "val", "valid", "cal", "calibration"),
     "test": ("test",),
@@ -234,7 +234,7 @@ def _names_of(part: str) -> tuple[str, ...]:
 
 
 def _is_of_labels(name: str) -> bool:
-    """Whether an array has a name for labels, with or without a word for other rows."""
+    """Whether an array's name is one for labels, possibly with a word such as `val`."""
     forms = (_names_of_rows(rows, "labels") for rows in OTHER_ROWS)
     return name in LABEL_NAMES or any(name in form for form in forms)
 
@@ -242,8 +242,8 @@ def _is_of_labels(name: str) -> bool:
 def _candidates(part: str, names: Collection[str]) -> list[str]:
     """The `names` that may be those of the array `part`; empty if there are none.
 
-    Its own name comes before other names, and names for probabilities come before those
-    for logits.
+    If the array's own name is among them, only this name is returned. Names for
+    probabilities are returned without names for logits.
     """
     if part in names:
         return [part]
@@ -252,7 +252,7 @@ def _candidates(part: str, names: Collection[str]) -> list[str]:
 
 
 def _pop_rows(arrays: Arrays, rows: str, matrix: str, path: Path) -> Arrays:
-    """Remove the arrays of other rows from `arrays`; return the matrix and labels."""
+    """Remove the other rows' arrays from `arrays`; return their matrix and labels."""
     names_of_rows = _names_of_rows(rows, matrix)
     held = {form: arrays.pop(form) for form in names_of_rows if form in arrays}
     words = list(dict.fromkeys(names_of_rows[form][0] for form in held))
@@ -358,10 +358,10 @@ def _arrays_in(
     columns: Sequence[str] = (),
     given_labels: NDArray[Any] | None = None,
 ) -> Arrays:
-    """The arrays in `content`, which is that of the file `path`, by name.
+    """Return the arrays in `content`, the content of the file `path`, by name.
 
-    The module `tables` needs `given_labels`, the labels, if they are in a file of their
-    own.
+    If the labels are in a file of their own, they are passed as `given_labels`, because
+    the module `tables` compares columns with them.
     """
     if path.suffix.lower() in TABLE_ENDINGS:
         if not len(content):
@@ -409,7 +409,8 @@ def _by_name(content: Any, unnamed: str) -> Arrays:
     return {
         str(name): as_numpy(value)
         for name, value in content.items()
-        # A number or a text beside the arrays, such as an epoch, is not theirs.
+        # Skip single numbers and texts that are saved beside the arrays, such as the
+        # epoch.
         if isinstance(value, Tensor | np.ndarray) and (value.ndim or name in asked)
     }
 
@@ -501,7 +502,8 @@ def as_numpy(value: Any) -> NDArray[Any]:
             remedy,
         )
     if array.dtype.kind == "O" and _is_of_pandas(value) and _holds_numbers(value):
-        # NumPy converts nullable and Arrow columns to objects, so pandas converts them.
+        # NumPy would convert nullable and Arrow columns to objects, so let pandas
+        # convert them.
         return np.asarray(value.to_numpy(np.float64, na_value=np.nan))
     return array
 
@@ -541,12 +543,12 @@ def _refuse_outputs(value: Any) -> None:
 
 
 def _are_of_rows(scores: tuple[int, ...], labels: tuple[int, ...]) -> bool:
-    """Whether the shape `labels` is that of labels of scores of the shape `scores`."""
+    """Whether labels of the shape `labels` can belong to scores of shape `scores`."""
     return len(labels) < 3 and labels[0] == scores[0]
 
 
 def _shape(part: Any) -> tuple[int, ...] | None:
-    """The shape of an array or tensor, or of what NumPy makes of `part`; or None."""
+    """The shape of `part`, or of the array NumPy converts it to; None if it cannot."""
     if hasattr(part, "shape"):
         return tuple(part.shape)
     try:
@@ -735,7 +737,7 @@ def _check_numerical_order(columns: Sequence[str], name: str) -> None:
 
 
 def check_one_hot_columns(values: Any, labels: Any, name: str) -> None:
-    """Refuse one-hot labels whose columns have another order than those of the scores.
+    """Refuse one-hot labels whose columns are ordered differently from the scores'.
 
     Args:
         values: Scores, possibly a data frame.
@@ -807,7 +809,7 @@ def column_names(values: Any) -> list[str] | None:
 
 
 def _is_of_pandas(values: Any) -> bool:
-    """Whether `values` are a pandas data frame or series; this imports no pandas."""
+    """Whether `values` are a pandas data frame or series; pandas is not imported."""
     is_named = type(values).__name__ in ("DataFrame", "Series")
     return is_named and type(values).__module__.partition(".")[0] == "pandas"
 
@@ -1028,7 +1030,7 @@ def refuse_label_column(values: NDArray[Any], labels: NDArray[Any], name: str) -
 
 
 def check_exact_labels(labels: Any, name: str = "labels") -> None:
-    """Refuse labels in a floating-point type that has rounded them.
+    """Refuse labels in a floating-point type that may have rounded them.
 
     Half precision has no odd numbers above 2,048, and bfloat16 none above 256.
     """
@@ -1127,10 +1129,11 @@ def hold_integers(values: NDArray[Any]) -> bool:
 def _refuse_void_labels(
     labels: Tensor, classes: int, user_labels: NDArray[Any], name: str
 ) -> None:
-    """Refuse labels outside [0, classes) whose likely cause is known, with a remedy.
+    """Refuse labels outside [0, classes) if the likely cause is known, with a remedy.
 
-    The causes are a label that marks rows without a class, -1 for the first of two
-    classes, 255 for the second, and numbers that did not fit their dtype.
+    The cause may be a label that marks rows without a class, -1 for the first of two
+    classes, 255 for the second, numbers that did not fit their dtype, or classes that
+    are numbered from -1.
 
     Args:
         labels: Shape (n,), int64.
@@ -1244,7 +1247,7 @@ def _refuse_decisions(
         values: Scores, shape (n, classes) or (n, 1).
         labels: The user's labels.
         name: Name of the scores in messages.
-        fewest: The least number of whole numbers that are judged.
+        fewest: Fewer whole numbers than this are not judged.
     """
     if values.shape[1] == 1:
         whole = bool((values == np.floor(values)).all())
@@ -1257,10 +1260,10 @@ def _refuse_decisions(
 
 
 def _may_be_classes(values: NDArray[Any], labels: NDArray[Any]) -> bool:
-    """Whether whole numbers may be predicted classes, not the quantised logits of one.
+    """Whether whole numbers may be predicted classes, not quantised logits of a class.
 
-    Classes are at least 0, or -1 and 1, and have at most `MOST_CLASSES` different
-    values, unless the labels show that there are more than two classes.
+    Classes are at least -1. They have at most `MOST_CLASSES` different values, unless
+    the labels show that there are more than two classes.
     """
     if values.size and values.min() < -1:
         return False
@@ -1275,8 +1278,8 @@ def _refuse_quantised(values: NDArray[Any], name: str, remedy: str) -> None:
     `values` have shape (n, classes, ...).
     """
     classes = values.shape[1]
-    # Look at the first row first: it shows that almost all other tables are no such
-    # output.
+    # Look at the first row first: in almost every other table, this row shows already
+    # that the table is not such an output.
     for rows in (values[:1], values):
         numbers = rows.astype(np.float64)
         if not (numbers == np.floor(numbers)).all() or numbers.max() > 127:
@@ -1438,7 +1441,8 @@ def _prob_table(values: NDArray[Any], name: str) -> NDArray[np.float64]:
     wrong = outside | (misses > sum_tolerance(table, len(table)))
     if not bool(wrong.any()):
         return exact
-    # A table of which most rows are right would be refused as logits, too.
+    # Do not suggest that the table holds logits if most of its rows are probabilities,
+    # because it would be refused as logits, too.
     share = wrong.double().mean().item()
     if share < 1 - SUM_SHARE and bool(outside.any()):
         row = int(outside.int().argmax())

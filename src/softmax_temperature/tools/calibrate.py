@@ -91,8 +91,8 @@ ROWS = (
 ECE = "expected_calibration_error"
 # The number of logits up to which one thread is as fast as several threads.
 SMALL = 100_000
-# The number of highest-ranked classes that count for the top-5 accuracy, which is
-# always 1 if there are no more classes than this.
+# The number of highest-ranked classes among which the top-5 accuracy looks for the
+# label. If there are no more classes than this, the accuracy is always 1.
 TOP = 5
 
 
@@ -233,7 +233,7 @@ class CalibrationReport:
         )
 
     def _shared(self) -> str:
-        """A sentence about rows that are fitted and reported; empty if none are."""
+        """A sentence about rows that are both fitted and reported; "" if none are."""
         shared = self.data["rows"].get("shared", 0)
         if not shared:
             return ""
@@ -255,7 +255,7 @@ class CalibrationReport:
         return [row for row in ROWS if not (few_classes and row[1] == "top5_accuracy")]
 
     def _cell(self, arm: str, key: str, scale: int) -> tuple[str, str]:
-        """Write a metric's value and its interval, which is "" if there is none."""
+        """Return a metric's value and interval as text; "" if there is no interval."""
         metrics = self.data["metrics"][arm]
         decimals = 2 if scale == 100 else 4
         value, *bounds = (
@@ -389,7 +389,7 @@ def _check_validation(validation: Any, fit_on: str) -> None:
 
 
 def _check_fitted_classes(fitted: Tensor, reported: Tensor, fit_on: str) -> None:
-    """Refuse to fit on labels of a single class, with an error that names the rows."""
+    """Refuse to fit on labels of a single class; the error says which rows they are."""
     low, high = torch.aminmax(fitted)
     if bool(low != high):
         return
@@ -490,7 +490,7 @@ def _shown_name(path: Path) -> str:
 
 
 def _check_places(output: Path, html: Path | None, inputs: Sequence[Path]) -> None:
-    """Refuse places that cannot be written, and a page that would replace an input."""
+    """Refuse paths that cannot be written, and a page that would replace an input."""
     for place, name in ((output, "--output"), (html, "--html")):
         if place is None:
             continue
@@ -514,9 +514,9 @@ def _check_places(output: Path, html: Path | None, inputs: Sequence[Path]) -> No
 
 @contextmanager
 def _threads_for(numbers: int) -> Iterator[None]:
-    """Use one thread in the block if there are few `numbers`.
+    """Use one thread in the block if `numbers` is less than `SMALL`.
 
-    For few numbers, starting more threads costs more time than it saves.
+    With so few numbers, starting more threads costs more time than it saves.
     """
     threads = torch.get_num_threads()
     if numbers < SMALL:
@@ -541,7 +541,7 @@ def _rows(
 
 
 def _kept(rows: Rows) -> Rows:
-    """A copy of the rows for the report, because the user may change the originals."""
+    """The rows, with a copy of the logits, because the user may change the original."""
     values, classes = rows
     return values.clone(), classes
 

@@ -26,13 +26,13 @@ KEY = re.compile(
 # Names that end in "Id" or "ID" after a lower-case letter, such as `imageId`, but not
 # lower-case words such as `squid`.
 CAMEL_KEY = re.compile(r".*[a-z]I[Dd]s?")
-# Names of columns that sum up a row's prediction.
+# Names of columns that summarise a row's prediction.
 SUMMARY = re.compile(
     r"confidences?|confs?|max_(?:probs?|probability|logit)|msp|entropy|margin|nll"
     r"|sample_weights?|pred(?:icted)?_(?:label|class)|top_?1"
 )
 # Names of a binary classifier's only column. If there are other columns, a column with
-# such a name sums up the prediction.
+# such a name summarises the prediction.
 SINGLE_SCORE = re.compile(
     r"scores?|logit|prob(?:s|a|ability)?|y_(?:score|prob|proba|pred|hat)|yhat"
     r"|pred(?:s|ictions?|icted)?"
@@ -64,9 +64,9 @@ PROVEN = (
     ENERGY,
 )
 
-# A column counts as the rows' largest score, or as their energy, if no difference from
-# it exceeds this fraction of the mean range of a row. Numbers written with 4 digits
-# differ less.
+# A column counts as the rows' largest score, or as their energy, if it differs from
+# this nowhere by more than this fraction of the rows' mean range. Writing the numbers
+# with 4 digits causes smaller differences.
 SCORE_TOLERANCE = 1e-3
 # A column counts as a summary of the rows' probabilities if no difference exceeds these
 # tolerances. They allow for probabilities and entropies that are computed from logits
@@ -79,8 +79,8 @@ ROUNDED_SUMS = 0.1
 # A column that varies by less than this many tolerances is not taken for a summary,
 # because it may agree with one by chance.
 LEAST_RANGE = 5
-# Most columns differ from every summary in one of this many first rows, so their other
-# rows need not be read.
+# The number of rows that are compared first. Most columns differ from every summary in
+# one of them, so that their other rows need not be compared.
 FIRST_ROWS = 3
 
 
@@ -104,8 +104,8 @@ def foreign_columns(
         values: The table's numbers, shape (n, columns).
         classes: Whether the columns belong to classes. If not, they are dimensions of
             an embedding, of which some may hold whole numbers and others fractions.
-        numbered: Names of columns that are classes by their numbers, so they may hold
-            whole numbers beside fractions.
+        numbered: Names of columns that must be classes because they are numbered. They
+            may hold whole numbers even if other columns hold fractions.
         labels: The labels as numbers, shape (n,); None if they are not known or not
             numbers.
     """
@@ -130,7 +130,7 @@ def foreign_columns(
 
 
 def has_known_name(name: str) -> bool:
-    """Whether a column's name says that it holds a key or sums up predictions."""
+    """Whether a column's name is that of a key or of a summary of predictions."""
     return _is_key(name) or _is_summary(name, alone=False)
 
 
@@ -184,7 +184,7 @@ def _joined(name: str) -> str:
 
 
 def _is_summary(name: str, *, alone: bool) -> bool:
-    """Whether a column's name says that the column sums up each row's prediction.
+    """Whether a column's name is that of a summary of each row's prediction.
 
     Args:
         name: The column's name.
@@ -215,7 +215,7 @@ def _add_whole(
     values: NDArray[np.float64],
     numbered: Collection[str],
 ) -> None:
-    """Add columns of whole numbers from 0 that stand beside columns with fractions.
+    """Add columns of whole numbers from 0 if other columns hold fractions.
 
     A constant column may be a class: the logit of a reference class is 0 in every row,
     and that of a masked class is a large negative number. If the rows sum to one, all
@@ -242,7 +242,7 @@ def _add_whole(
 def _counts_from_zero(column: NDArray[np.float64]) -> bool:
     """Whether the numbers of a column are at least 0, and not all the same.
 
-    NaN, which a join of tables leaves in some rows, does not count.
+    NaN, which a join of tables leaves in some rows, is ignored.
     """
     numbers = column[~np.isnan(column)]
     return bool((numbers >= 0).all() and (numbers != numbers[:1]).any())
@@ -261,7 +261,7 @@ def _add_summaries(
 
 
 def _summary(values: NDArray[np.float64]) -> tuple[int, str] | None:
-    """The first column that sums up the others, with the reason; None if none does."""
+    """The first column that summarises the others, and the reason; None if none do."""
     if np.isnan(values).any() or np.isposinf(values).any():
         return None  # A later check refuses these numbers.
     finite = np.where(np.isfinite(values), values, np.nan)
@@ -286,7 +286,8 @@ def _reasons(
     Args:
         values: Shape (n, columns), at least three columns.
         column: Number of the column.
-        tolerance: The largest difference from the largest other score.
+        tolerance: The largest difference that is allowed from the largest other score
+            and from the energy.
     """
     candidate = values[:, column]
     other_scores = np.delete(values, column, axis=1)

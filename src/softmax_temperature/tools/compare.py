@@ -70,12 +70,12 @@ class Comparison:
         texts: One line for each text that differs, and for each file whose rows,
             columns or keys differ.
         missing: Files that only one state has.
-        pictures: Figures and notebooks whose bytes differ. They do not count, because
-            the numbers that they show are in tables.
+        pictures: Figures and notebooks whose bytes differ. Such differences do not
+            count, because the numbers that they show are compared in the tables.
         processors: The processors of the two states, if they are of different kinds.
-        not_run: The reason why equal files are no reproduction, as a sentence: the
-            results were not computed in this folder with its present parameters. Empty
-            if they were, or if two studies are compared.
+        not_run: A sentence that says why the results were not computed in this folder
+            with its present parameters, so that equal files are no reproduction. Empty
+            if they were computed so, or if two studies are compared.
     """
 
     files: int = 0
@@ -281,7 +281,10 @@ def _changed_verdicts(
 
 
 def _values(name: PurePosixPath, content: bytes) -> Iterator[tuple[str, Value]]:
-    """Yield a file's values with their positions, except for times and machines."""
+    """Yield a file's values with their positions; none for `environment.json`.
+
+    That file records times and machines, which may differ.
+    """
     if _is_about_time(name):
         return
     text = content.decode("utf-8")

@@ -123,8 +123,8 @@ def read_csv(path: Path) -> pd.DataFrame:
 def _refuse_longer_rows(table: pd.DataFrame, path: Path) -> None:
     """Refuse rows with more fields than the header has names, unless rows are named.
 
-    pandas takes the first fields of such rows as the names of the rows, which moves
-    every number to the name of its neighbour.
+    pandas takes the first fields of such rows as the names of the rows, so that every
+    number ends up in a neighbouring column.
     """
     rows = table.index
     are_named = rows.nlevels == 1 and rows.is_unique and rows.dtype.kind not in "fcb"
@@ -140,7 +140,7 @@ def _refuse_longer_rows(table: pd.DataFrame, path: Path) -> None:
 
 
 def _refuse_repeated_header(table: pd.DataFrame, path: Path) -> None:
-    """Refuse a table with its header among its rows, as joined files have."""
+    """Refuse a table that repeats its header among its rows, as joined files do."""
     names = list(table.columns)
     repeated = np.ones(len(table), dtype=np.bool_)
     for place, name in enumerate(names):
@@ -158,7 +158,7 @@ def _refuse_repeated_header(table: pd.DataFrame, path: Path) -> None:
 
 
 def _line_of(path: Path, row: int) -> int:
-    """The line of a csv file, from 1, that holds the row `row`, from 0."""
+    """Return the number of the line, from 1, with row `row`, from 0, of a csv file."""
     with path.open(newline="", encoding="utf-8-sig") as file:
         lines = csv.reader(file)
         filled = (lines.line_num for cells in lines if any(map(str.strip, cells)))

@@ -21,7 +21,8 @@ PROGRAMS = ("fetch", "embed", "train_focal", "train_cooling")
 """The programs in `pipeline/` that read the user's files."""
 
 Digests = dict[str, str]
-"""By item: a sha256, "missing", "built in", or an error message about the item's files.
+"""Maps each item to a sha256, "missing", "built in", or an error message about its
+files.
 """
 
 

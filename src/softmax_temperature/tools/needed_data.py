@@ -41,7 +41,7 @@ OPTIONAL = "optional"
 
 
 def download(item: Item, root: Path) -> None:
-    """Download the missing `item`, if a library or an address in the catalogue has it.
+    """Download the missing `item`, if a library provides it or its address is known.
 
     Raises:
         InputError: If the download fails.

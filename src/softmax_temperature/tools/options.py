@@ -1,4 +1,4 @@
-"""Checks of commands' options. Imports are inside functions, so `--help` is quick."""
+"""Checks of commands' options. Functions do the imports, so that `--help` is quick."""
 
 import math
 import re
@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from softmax_temperature.runner.errors import InputError
 
-# Words for users of Python in the library's messages, with the options that stand for
-# them on the command line.
+# Python arguments and functions that the library's messages name, with the options of
+# the command line that correspond to them.
 OPTIONS = {
     r"kind='probs'": "--probs",
     r"fit_on='(\w+)'": r"--fit-on \1",

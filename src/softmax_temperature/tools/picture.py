@@ -3,7 +3,7 @@
 Dots are our values, with 90 % intervals; crosses of the same colour are the values that
 the papers print. Our values are estimated from the studies' runs and tables. For
 Cooling, they are estimated in the same way as for the paper's claims, except in the row
-of all seeds.
+that uses all seeds.
 
 The picture is drawn in two shapes: `summary` has two columns, for the screen of a
 desktop, and `summary-tall` has one column, for the screen of a phone. Each of them also
@@ -50,7 +50,7 @@ FOCAL = "focal_cifar10/focal"
 COOLING = "cooling_cifar10/cooling"
 RULES = "collection/classifier_temperature"
 SWEEPS = "temperature_check/temperature_check"
-"""The folders in results/ that have the numbers of the panels."""
+"""The folders in results/ from which the panels take their numbers."""
 
 _RULES = {
     "none (1)": "no scaling",
@@ -84,7 +84,7 @@ class Page:
         endings: The formats of the picture.
         settings: matplotlib's settings, in addition to those of `figures.style`.
         ink: The colour of text and axes.
-        replaced: The colours to draw in place of others, which are too faint here.
+        replaced: Maps each colour that is too faint here to the colour drawn instead.
     """
 
     suffix: str = ""
@@ -238,11 +238,11 @@ def _rules(axes: Axes, runs: Runs, page: Page) -> None:
 
 
 def gains_over_all_seeds(table_1: pd.DataFrame) -> dict[str, Estimate]:
-    """The accuracy that Cooling adds without a schedule, over all seeds, by mode.
+    """The accuracy that each mode of Cooling adds without a schedule, over all seeds.
 
-    Claims pair runs of equal seeds, and some modes have more seeds than the network
-    without Cooling. Here all seeds are compared, with Welch's 90 % interval. A mode
-    without further seeds is left out.
+    Claims pair runs that have the same seed, but some modes have more seeds than the
+    network without Cooling. Here all seeds are compared, with Welch's 90 % interval. A
+    mode without further seeds is left out.
 
     Args:
         table_1: The study's own Table 1, with `ours`, `ours_sd` and `seeds`.
@@ -273,7 +273,7 @@ def gains_over_all_seeds(table_1: pd.DataFrame) -> dict[str, Estimate]:
 def _modes(axes: Axes, runs: Runs, gains: Mapping[str, Estimate], page: Page) -> None:
     """Draw the accuracy that each mode of Cooling adds, measured as in the claims.
 
-    A row below the first has the `gains` over all seeds.
+    The row below the first shows the `gains` over all seeds.
     """
     parts = {}
     for mode in cooling.MODES:
@@ -412,7 +412,7 @@ def _finish(axes: Axes, names: Sequence[str], unit: str, title: str) -> None:
 
 
 def _legend_with_crosses(axes: Axes, printed: str, page: Page) -> None:
-    """Add a legend, in which a cross stands for `printed`, in the colour of text."""
+    """Add a legend; its entry `printed` is a cross in the colour of text."""
     axes.plot([], [], label=printed, color=page.ink, **_CROSS)
     _legend(axes)
 

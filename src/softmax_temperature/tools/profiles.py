@@ -1,9 +1,9 @@
 """Profiles: overlays on the defaults, from which `params.yaml` is generated.
 
-A profile's mapping is merged with the default's key by key, and its comment, if there
-is one, replaces the default's. A profile's number, text or list replaces the default
-together with the default's comment (the source of the value), so that no comment
-describes a replaced value.
+A mapping in a profile is merged, key by key, with the mapping in the defaults; its
+comment, if it has one, replaces the comment there. A number, text or list in a profile
+replaces the default and the default's comment, which gives the source of the value. So
+no comment describes a value that has been replaced.
 """
 
 import copy

@@ -33,7 +33,7 @@ from softmax_temperature.stages import label, stages_of
 from softmax_temperature.stages.inputs import missing_lines, without_missing
 
 LOCK = Path("dvc.lock")
-# The number of cells that a plan lists by name, among those to run.
+# The largest number of cells to run that a plan lists by name.
 NAMES_SHOWN = 5
 # Width of the column of stage names.
 NAME_WIDTH = 28
@@ -82,8 +82,8 @@ def plan(params: Params) -> list[StagePlan]:
     # None if the cell must run.
     results: dict[Path, Path | None] = {}
     plans = []
-    # Import all stages first: declaring cells can load a library that complains at exit
-    # about objects which a later import has kept from the garbage collector.
+    # Import all stages first. Declaring cells can load a library that complains at exit
+    # about objects that a later import has hidden from the garbage collector.
     with uncollected():
         stages = {
             name: stages_of(Path(content["cmd"].split()[1]).stem)

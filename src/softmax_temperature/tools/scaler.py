@@ -139,7 +139,7 @@ class TemperatureScaler(
             y: Labels, shape (n,) or (n, height, width), or one-hot. Whole numbers from
                 0 are indices of the columns of X. Other labels are sorted and numbered,
                 as in scikit-learn's classifiers, and every class must occur; they are
-                refused if X is a tensor or its classes are those of pixels.
+                refused if X is a tensor or holds the logits of pixels.
 
         Raises:
             ValueError: If an argument is malformed, or all labels are of one class.
@@ -285,7 +285,7 @@ class TemperatureScaler(
 
 
 def _doubt(fit: TemperatureFit, logits: Tensor, labels: Tensor) -> str:
-    """A warning that the fit may mean nothing; empty if there is no such sign."""
+    """Return a warning if the fit may be meaningless, and otherwise an empty text."""
     if fit.separable:
         return (
             "No temperature fits: the logits separate the labels. They are left as "
@@ -405,9 +405,10 @@ def _no_class(label: object, row: int) -> ArgumentError:
 
 
 def _check_one_type(labels: NDArray[Any]) -> None:
-    """Refuse labels, an array of objects, with None or with both text and numbers.
+    """Refuse an array of objects as labels if it holds None, or both text and numbers.
 
-    Numbers are refused, too, because scikit-learn does not recognise them.
+    Whole numbers in such an array are refused, too, because scikit-learn does not
+    recognise them.
     """
     for row, label in enumerate(labels):
         # NaN differs from itself, and pandas' NA is neither equal nor different.
@@ -427,7 +428,7 @@ def _check_one_type(labels: NDArray[Any]) -> None:
 
 
 def _check_one_hot(labels: NDArray[Any]) -> None:
-    """Refuse rows of several classes that are not one-hot, such as smoothed ones."""
+    """Refuse a matrix of labels that is not one-hot, such as smoothed labels."""
     if labels.shape[1] < 2 or labels.dtype.kind != "f":
         return
     wrong = np.flatnonzero(~np.isin(labels, (0, 1)).all(axis=1))
@@ -468,7 +469,7 @@ def _check_values(logits: Any) -> None:
 
 
 def _are_columns(labels: NDArray[Any], columns: int) -> bool:
-    """Whether `labels` are one-hot, or indices of the `columns`."""
+    """Whether `labels` are one-hot with `columns` columns, or in [0, `columns`)."""
     if labels.ndim == 2 and labels.shape[1] == columns:
         return True
     if labels.dtype.kind not in "iufb":
@@ -504,7 +505,7 @@ def _numbered(labels: NDArray[Any], columns: int) -> tuple[NDArray[Any], NDArray
 def _check_columns_of_labels(
     columns: Sequence[str] | None, classes: NDArray[Any]
 ) -> None:
-    """Refuse columns that are named after the labels, but in another order."""
+    """Refuse columns that are named after the labels, but are in another order."""
     names = [str(label) for label in classes]
     if columns is not None and are_reordered(columns, names):
         raise ArgumentError(
@@ -520,10 +521,11 @@ def _check_sorted_names(
     classes: NDArray[Any],
     categories: Sequence[Any],
 ) -> None:
-    """Refuse names as labels if the columns do not seem to be in their sorted order.
+    """Refuse labels that are names if the columns seem not to be in the names' order.
 
-    Users may have ordered the columns by the numbers in the names ("2" before "10"), or
-    by the categories of a pandas series.
+    Labels that are names are numbered in their sorted order. Users may have ordered the
+    columns by the numbers in the names ("2" before "10"), or by the categories of a
+    pandas series.
     """
     if isinstance(classes[0], str):
         for order in (sorted(classes, key=numbered_key), categories):

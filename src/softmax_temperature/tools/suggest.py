@@ -68,10 +68,11 @@ class Suggestion:
         rule: The rule used: "search" after a search; otherwise "best constant" outside
             the range, and inside it "heuristic" or "best constant", whichever loses
             less in the study.
-        expected_loss: Mean loss of the rule that is suggested without a search, over
-            the study's pairs that, like the given embeddings, lie inside or outside the
-            range; over all pairs if the heuristic does not separate them. Each pair's
-            data set is left out of the fit and of the range.
+        expected_loss: Mean loss, in the study, of the rule that is suggested without a
+            search. If the given embeddings lie inside the range, this is the mean over
+            the pairs inside it, and otherwise over the pairs outside it; if the
+            heuristic does not separate the two, over all pairs. Each pair's data set is
+            left out of the fit and of the range.
         inside: Whether all statistics lie in the range of the study; if not, the
             heuristic is not used.
         outside: Names of the statistics outside that range.

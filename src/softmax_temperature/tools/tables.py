@@ -4,9 +4,10 @@ Columns are chosen by name, never because they are numeric. The column of labels
 of the names in `LABEL_NAMES`. The columns of classes (or dimensions) are named by plain
 numbers, `0`, `1`, ..., or by a common prefix and a number, `logit_0`, `logit_1`, ...
 Numbers may be written as fractions, `0.0`, `1.0`, ..., as labels of type float are.
-The numbers count from 0 or 1 without a gap, and give the order. A binary classifier has
-one column, with one of `SINGLE_NAMES`. Unless `--columns` lists the columns to use, a
-table with any other column is refused, and the error names that column.
+The numbers count from 0 or 1 without a gap, and determine the order. A binary
+classifier has one column, whose name is one of `SINGLE_NAMES`. Unless `--columns` lists
+the columns to use, a table with any other column is refused, and the error names that
+column.
 """
 
 from __future__ import annotations
@@ -64,7 +65,7 @@ NUMBERED = re.compile(r"(?P<prefix>.*?)(?P<number>\d+)")
 # `--columns` and data frames may also have text after the number: `class_0_logit`.
 NUMBER_INSIDE = re.compile(rf"{NUMBERED.pattern}(?P<suffix>\D*)")
 FRACTION = re.compile(r"(?P<whole>\D*\d+)\.(?P<rest>\d+)")
-# The largest whole number that float64 tells apart from its neighbours.
+# float64 represents every whole number up to this one exactly.
 LARGEST_KEY = 2**53
 # The number of columns that a message names; further columns are counted.
 MOST_NAMED = 5
@@ -93,7 +94,7 @@ def arrays_of(
         InputError: If a column is neither the label nor a class.
     """
     names = [str(name).strip() for name in table.columns]
-    # The names in `columns` are those in the file.
+    # The names in `columns` are those in the file, so keep the names as they are there.
     names = names if columns else plain_names(names)
     table = table.set_axis(names, axis=1)
     labels = _label_names(table, alone="labels" in required)
@@ -135,11 +136,11 @@ def _stripped(table: pd.DataFrame) -> pd.DataFrame:
 def check_same_order(
     scores: pd.DataFrame, labels: pd.DataFrame, columns: Sequence[str], where: str
 ) -> None:
-    """Refuse scores and labels if a key says that their rows do not belong together.
+    """Refuse scores and labels if a key shows that their rows do not belong together.
 
     A key is an index, or a column that is neither a score nor a label and that both
     tables have. It holds text, or whole numbers that are all distinct. If the two
-    tables share no value of it, it is no common key.
+    tables have no value of the key in common, it is ignored.
 
     Args:
         scores: The table of the scores.
@@ -171,7 +172,7 @@ def _keys(table: pd.DataFrame, names: Sequence[str]) -> dict[str, pd.Series[str]
     if index.names == [None]:
         columns["index"] = index.to_series()
     else:
-        # A csv file has the same index as a column, so give it the name of a column.
+        # In a csv file, the same index is a column, so give it the name of a column.
         name = ", ".join(str(level) for level in index.names)
         columns[f"column {name!r}"] = index.to_series()
     return {
@@ -183,7 +184,7 @@ def _keys(table: pd.DataFrame, names: Sequence[str]) -> dict[str, pd.Series[str]
 
 
 def _is_unnamed(name: str) -> bool:
-    """Whether a key is an index without a name, which csv files have as a column."""
+    """Whether a key is an index without a name; csv files store it as a column."""
     return name == "index" or name.startswith("column 'Unnamed:")
 
 
@@ -234,8 +235,8 @@ def _check_key(
 def _label_names(table: pd.DataFrame, *, alone: bool) -> list[str]:
     """The columns with a name for labels.
 
-    A class may have such a name, too, such as `target`. So a column that holds
-    fractions is no label, unless the labels must be in this table and no other column
+    A class may have such a name, too, such as `target`. Therefore a column that holds
+    fractions is left out, unless the labels must be in this table and no other column
     can hold them.
 
     Args:
@@ -257,8 +258,8 @@ def _labels_alone(
 ) -> NDArray[Any]:
     """Take the labels from a table that has no label column.
 
-    The labels are the table's only column, if its name is 0 because the file gives it
-    no name, or the table's numbered one-hot columns.
+    The labels may be the table's only column, which is called 0 if the file does not
+    name it, or they may be one-hot, in numbered columns.
     """
     if len(names) == 1 and names[0] == "0":
         return _label_column(table, names[0], where)
@@ -325,7 +326,7 @@ def _refuse_foreign(
 ) -> None:
     """Refuse columns that are not classes.
 
-    A column that equals the labels, or sums up the other columns, is always refused.
+    A column that equals the labels or a summary of the other columns is always refused.
     Another column that does not look like a class is refused only if a pattern of
     `--columns` matches it and no entry of `--columns` is its name.
 

@@ -88,12 +88,12 @@ def scorecard(of_papers: Mapping[str, Sequence[Evidence]], folder: str) -> str:
     """The scorecard of all papers as Markdown.
 
     The counts of each paper come first, then, per paper, the verdict on each tested
-    claim, then a description of each study. No line is part of a table, so the text
-    fits a phone on a code host.
+    claim, then a description of each study. The text contains no table, so that it fits
+    the screen of a phone on a code host.
 
     Args:
         of_papers: The claims of each paper, from `evidence`.
-        folder: The folder of the papers' pages, to which the links lead.
+        folder: The folder of the papers' pages, for the links to them.
     """
     parts = [
         "\n".join(
@@ -112,8 +112,9 @@ def scorecard(of_papers: Mapping[str, Sequence[Evidence]], folder: str) -> str:
 def _verdicts(claims: Sequence[Evidence], page: str) -> str:
     """The verdicts on tested claims as a list with links to `page`.
 
-    Claims that their primary studies do not test are only counted, with the verdicts
-    of secondary studies. Each claim has an anchor, the same as on `page`.
+    Claims that were not tested by their primary study are not listed: the list gives
+    only their number and how often secondary studies reached each verdict. Each claim
+    has the same anchor here as on `page`.
     """
     lines = []
     untested = untested_claims(claims)
@@ -141,15 +142,15 @@ def _verdicts(claims: Sequence[Evidence], page: str) -> str:
 
 
 def untested_claims(claims: Iterable[Evidence]) -> list[Evidence]:
-    """The `claims` that their primary studies do not test."""
+    """Return the claims that were not tested by their primary study."""
     return [claim for claim in claims if claim.primary["verdict"] == NOT_TESTED]
 
 
 def secondary_verdict(claim: Evidence) -> str:
-    """The verdict of a claim's secondary studies, in the word of `secondary_counts`.
+    """Return the joint verdict of a claim's secondary studies.
 
-    If some decide that the claim holds and others contradict it, the word is "mixed".
-    A study that decides counts more than one that does not.
+    If the claim holds in some of them and is contradicted in others, the verdict is
+    "mixed". An inconclusive study changes nothing if another study decides the claim.
     """
     verdicts = {row["verdict"] for row in claim.others}
     if {HOLDS, CONTRADICTED} <= verdicts:
@@ -183,7 +184,7 @@ def secondary_counts(claims: Iterable[Evidence]) -> str:
 
 
 def _decided_elsewhere(claim: Evidence) -> str:
-    """The verdict of secondary studies, as an addition, if they decide the claim."""
+    """Return text to append: the secondary studies' verdict; "" if none decides."""
     verdict = secondary_verdict(claim)
     if verdict in (HOLDS, CONTRADICTED, MIXED):
         return f"; in secondary studies {verdict}"
@@ -193,7 +194,8 @@ def _decided_elsewhere(claim: Evidence) -> str:
 def paper_page(paper: str, claims: Sequence[Evidence]) -> str:
     """The page of one paper as Markdown: per claim, what each study measured.
 
-    A claim has a table of two columns with a row for each study, the primary one first.
+    Each claim has a table of two columns with a row for each study. The primary study
+    comes first.
     """
     counts = _counts(claims)
     lead = " ".join(filter(None, [f"{counts}.", _NOTES.get(paper)]))
@@ -215,7 +217,7 @@ def paper_page(paper: str, claims: Sequence[Evidence]) -> str:
 
 
 def _block(claim: Evidence) -> str:
-    """A claim as Markdown: a heading, its verdict, a row for each study, its bound."""
+    """A claim as Markdown: heading, verdict, a row for each study, bound, and power."""
     fields = _fields(claim)
     name = claim.primary["id"]
     rows = ["| study | what it measured |", "| --- | --- |"]
@@ -253,7 +255,7 @@ def _badges(verdict: str) -> str:
 
 
 def _listed_studies(claims: Iterable[Evidence], title: str) -> list[str]:
-    """The studies of `claims` as a list in Markdown below a title, if there are any."""
+    """Return `title` and a Markdown list of the studies of `claims`; [] if none."""
     named = _named_studies(claims)
     if not named:
         return []
@@ -313,9 +315,10 @@ def _wrapped(lines: Iterable[str]) -> str:
 
 
 def _named_studies(claims: Iterable[Evidence]) -> list[tuple[str, str]]:
-    """The name and the description in `STUDIES` of each study that `claims` name.
+    """Return the name and the description of each study with a row in `claims`.
 
-    The description says so if the study has not been run.
+    The descriptions are those in `STUDIES`; "not run" is added if a study has not been
+    run.
     """
     rows = [row for claim in claims for row in (claim.primary, *claim.others)]
     run = {row["profile"] for row in rows if _has_run(row)}
@@ -344,10 +347,10 @@ def _counts(claims: Sequence[Evidence]) -> str:
 
 
 def _fields(claim: Evidence) -> dict[str, str]:
-    """A claim's texts, from its rows in all studies, by column of the scorecard.
+    """Return a claim's texts, by column of the scorecard.
 
-    If the primary study does not test the claim, the bound and the printed value are
-    those of the first study that tests it.
+    The texts are those of the primary study. If that study does not test the claim, the
+    bound and the printed value are those of the first study that tests it.
     """
     primary = claim.primary
     fields = texts_in_words(primary)
@@ -376,7 +379,7 @@ def _sides(claim: Evidence) -> list[tuple[str, str, str]]:
             study += ", primary"
         number = texts["ours"]
         if row["n"] is None:
-            # The name of the study stands beside the note.
+            # The note need not name the study, because the name is shown beside it.
             number = texts["note"].removeprefix(_OF_PRIMARY.format(**row))
         sides.append((study, row["verdict"], number))
     return sides
@@ -411,7 +414,7 @@ def write_scorecard(path: Path, results: Path = RESULTS) -> None:
     """Write the scorecard into a Markdown file, and a page for each paper beside it.
 
     Only the text between the scorecard's markers is replaced in the file. The papers'
-    pages are in a folder with the file's name: scorecard/focal.md for scorecard.md.
+    pages are in a folder named after the file: scorecard/focal.md for scorecard.md.
 
     Raises:
         InputError: If the file lacks `<!-- scorecard -->` or `<!-- /scorecard -->`.
@@ -442,9 +445,9 @@ def _measured_files(folder: Path) -> list[Path]:
 def rejudge(profiles: Sequence[str] = ()) -> list[str]:
     """Rewrite tables, claims and metrics from the recorded runs in results/.
 
-    Measured files are rewritten as well, with their numbers rounded as this version
-    rounds them. A study's list of deviations stays as it is, because it belongs to the
-    code that ran.
+    Measured files are rewritten as well, so that their numbers are rounded by the rules
+    of this version. A study's list of deviations stays as it is, because it describes
+    the code that ran.
 
     Args:
         profiles: Profiles to rejudge; if empty, all profiles that have results.
@@ -508,7 +511,7 @@ def register(root: Path = Path()) -> list[str]:
 
     Returns:
         One line for every added row, with the claim and its digest. The line says so if
-        docs/protocol_history.md must name them.
+        docs/protocol_history.md must name the claim and the digest.
     """
     registered = registry.registered(root)
     added = registry.changed(registered, state(root))
