@@ -359,7 +359,7 @@ def test_the_readme_counts_verdicts_as_the_scorecard_does() -> None:
     for paper, title in titles.items():
         line = rf"^- \[{title}\]\(scorecard/{paper}\.md\): (.+)$"
         (said,) = re.findall(line, TEXTS[SCORECARD], re.MULTILINE)
-        of_paper, _, _ = said.partition("; of our derivation ")
+        of_paper, _, _ = said.partition("; of our own derivations: ")
         counts = {
             verdict: int(count)
             for count, verdict in re.findall(r"(\d+) ([^,;]+)", of_paper)

@@ -129,7 +129,10 @@ def test_a_claim_has_its_primary_studys_verdict_and_a_row_for_each_study(
     results: Path,
 ) -> None:
     found = "25.00 ± 10.00"
-    power = "detects 15; an effect of 50 would need n = 3"
+    power = (
+        "this n suffices to detect an effect 15 beyond the bound 4 times in 5; for an "
+        "effect of 50, n = 3 would suffice"
+    )
     assert lines_of(results) == [
         '<a id="claim-a"></a>A beats B.',
         "**`holds`** Table 1; `a`",
@@ -266,7 +269,9 @@ def test_stand_in_data_and_our_derivations_are_marked_and_counted_separately(
     write(tmp_path, "two", stand_in, derived, {"id": "c"}, open_one)
     assert verdict(tmp_path, 0) == "**`contradicted`** **`stand-in data`**"
     assert lines_of(tmp_path, 1)[0].endswith("</a>A beats B. (our derivation)")
-    assert counted(tmp_path) == "1 hold, 2 on stand-in data; of our derivation 1 hold"
+    assert counted(tmp_path) == (
+        "1 hold, 2 on stand-in data; of our own derivations: 1 hold"
+    )
 
 
 def test_a_row_says_over_how_many_tasks_of_the_part_shown_its_interval_is(
@@ -355,7 +360,11 @@ def test_the_terminal_shows_a_claim_with_its_numbers(results: Path) -> None:
         "      interval at 90 %)",
         "  must lie: above 0",
         "  printed:  50",
-        "  power:    detects 15; an effect of 50 would need n = 3",
+        (
+            "  power:    this n suffices to detect an effect 15 beyond the bound "
+            "4 times in"
+        ),
+        "            5; for an effect of 50, n = 3 would suffice",
     ]
 
 

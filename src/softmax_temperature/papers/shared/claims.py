@@ -963,21 +963,24 @@ def _listed(parts: Sequence[str]) -> str:
 
 
 def _power_text(row: dict[str, Any], scale: float) -> str:
-    """Write the detectable effect and the required n at 80 % power.
+    """Say what the study's n shows with 80 % power, and which n the claim would need.
 
-    The detectable effect is a margin or a distance from the bound, in the claim's unit.
-    The text is "" if the design detects no effect.
+    Numbers are in the claim's unit. The text is "" if no effect is large enough.
     """
     if row["detectable"] is None:
         return ""
-    is_margin = len(row["bounds"]) == 2
-    sign = "±" if is_margin else ""
-    text = f"detects {sign}{_short(scale * row['detectable'])}"
-    if not is_margin and row["bounds"] != [0]:
-        text += " beyond the bound"
+    detectable = _short(scale * row["detectable"])
+    if len(row["bounds"]) == 2:
+        text = f"with this n, the interval lies within ±{detectable} of the true effect"
+    else:
+        text = f"this n suffices to detect an effect {detectable} beyond the bound"
+    text += " 4 times in 5"
     if row["planned"] is not None:
-        needs = f"= {row['n_for_power']}" if row["n_for_power"] else "> 1,000"
-        text += f"; an effect of {_short(scale * row['planned'])} would need n {needs}"
+        effect = _short(scale * row["planned"])
+        needs = f"n = {row['n_for_power']} would"
+        if row["n_for_power"] is None:
+            needs = "not even n = 1,000 would"
+        text += f"; for an effect of {effect}, {needs} suffice"
     return text
 
 

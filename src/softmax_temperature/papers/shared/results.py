@@ -249,7 +249,7 @@ def tally(claims: Iterable[Evidence]) -> str:
         counts[claim.counted_as] += 1
     texts = [_counts(of_paper)]
     if derived:
-        texts.append(f"of our derivation {_counts(derived)}")
+        texts.append(f"of our own derivations: {_counts(derived)}")
     return "; ".join(filter(None, texts))
 
 
