@@ -306,7 +306,7 @@ def _run_pending(
 ) -> dict[str, str]:
     """Run the tasks that have no intact result, neither in `work` nor published.
 
-    Returns the reason why each failed cell failed, by its name, in the order of the
+    Returns the reason of each failure by the name of the cell, in the order of the
     cells.
     """
     unfinished = [task for task in tasks if not task.is_done()]

@@ -26,7 +26,10 @@ _LEAST_RATIO = 20
 
 
 class UnusableCheckpoint(ArtifactError):
-    """Raised after a complete checkpoint that its cell cannot use was set aside."""
+    """Raised if a cell cannot use its checkpoint, although the file is complete.
+
+    The checkpoint has then been set aside.
+    """
 
 
 class Checkpointer:

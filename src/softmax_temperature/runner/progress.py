@@ -1,4 +1,4 @@
-"""Prints the progress of long work to standard error; standard output has results."""
+"""Print the progress of long work on standard error, apart from the results."""
 
 import sys
 import time

@@ -56,10 +56,10 @@ def advise(evidence: Evidence) -> Advice:
 
     The advice is to scale only if the interval of the temperature excludes 1, the ECE
     is above its noise floor, and the interval of the change in ECE is below 0. If the
-    interval of the temperature has no upper end, the logits may say nothing about the
-    labels, and the advice is to check the columns. If the advice is not to scale, the
-    logits can still be miscalibrated, for instance because the classes had other
-    frequencies in training.
+    interval of the temperature has no upper end, the logits may carry no information
+    about the labels, and the advice is to check the columns. If the advice is not to
+    scale, the logits can still be miscalibrated, for instance because the classes had
+    other frequencies in training.
     """
     numbers = (evidence.temperature, evidence.low, evidence.high)
     fitted, *ends = (_unlike_one(number) for number in numbers)

@@ -67,7 +67,7 @@ Arrays = dict[str, NDArray[Any]]
 Rows = tuple[Tensor, Tensor]
 SAMPLE = Path(__file__).with_name("sample_logits.npz")
 KINDS = ("logits", "probs")
-# What to do with probabilities that were passed as logits, and with quantised ones.
+# Remedies for probabilities that were passed as logits, and for quantised ones.
 SAY_PROBS = "Pass kind='probs'."
 SAY_DEQUANTISED = (
     "Add 128, divide by 256, and give them as probabilities: kind='probs'."
@@ -77,10 +77,9 @@ LARGEST_LABEL = 2**53
 # The largest share of labels whose probability may have underflowed to 0. A larger
 # share changes the fitted temperature by more than a percent.
 MOST_ZEROS = 1e-3
-# What to do with a column whose entries are lists, as in some parquet files.
+# The remedy for a column whose entries are lists, as in some parquet files.
 NESTED_REMEDY = 'Stack the lists of its rows, as np.stack(df["logits"]) does.'
-# What to do with rows that hold inf, to which half precision rounds numbers above
-# 65504.
+# The remedy for rows that hold inf, to which half precision rounds numbers above 65504.
 OVERFLOWED = "Remove such rows; if float16 overflowed, compute the scores in float32."
 # Two tables count as the same samples if they share more than this fraction of the rows
 # of the smaller one.
@@ -242,8 +241,8 @@ def _is_of_labels(name: str) -> bool:
 def _candidates(part: str, names: Collection[str]) -> list[str]:
     """The `names` that may be those of the array `part`; empty if there are none.
 
-    If the array's own name is among them, only this name is returned. Names for
-    probabilities are returned without names for logits.
+    If the array's own name is among them, only this name is returned. If there are
+    names for probabilities, names for logits are left out.
     """
     if part in names:
         return [part]
@@ -548,7 +547,7 @@ def _are_of_rows(scores: tuple[int, ...], labels: tuple[int, ...]) -> bool:
 
 
 def _shape(part: Any) -> tuple[int, ...] | None:
-    """The shape of `part`, or of the array NumPy converts it to; None if it cannot."""
+    """The shape of `part` as an array; None if NumPy cannot convert it."""
     if hasattr(part, "shape"):
         return tuple(part.shape)
     try:
@@ -606,7 +605,7 @@ def check_frame(values: Any, labels: Any, name: str, *, classes: bool = True) ->
 
     Column names must be unique. No column may equal the labels, have a name for labels
     but no fractions, or hold something other than scores (`columns.foreign_columns`).
-    If several columns are numbered, all must be, in ascending order.
+    If several columns are numbered, all columns must be numbered, in ascending order.
 
     Args:
         values: Scores, possibly a data frame.
@@ -878,8 +877,8 @@ def check_no_copies(table: Tensor, labels: Tensor, name: str) -> None:
             "which makes intervals too narrow",
             remedy,
         )
-    # One of the processes may have left out its last batch. The numbers of copies of
-    # rounded scores, on the other hand, vary.
+    # Not all samples occur equally often if one of the processes has left out its last
+    # batch. Rounding can also make scores equal, but then the numbers of copies vary.
     copies = int(counts.mode().values)
     share = (counts == copies).double().mean().item()
     if copies > 1 and share >= COPIED:
@@ -929,7 +928,7 @@ def split_rows(
         fraction: Fraction of the rows to split off.
         generator: Source of randomness.
         every_class: Whether at least one row of each class must remain. The only row of
-            a class is then never split off. This works for fractions up to a half.
+            a class is then never split off. Fractions up to a half are supported.
 
     Returns:
         The remaining rows, and the rows split off.
@@ -1339,7 +1338,7 @@ def _refuse_label_zeros(
     if len(zeros) <= max(1, MOST_ZEROS * len(values)):
         # If some probabilities have underflowed to 0, others are close to the smallest
         # number of the dtype. If the zeros come from votes, or from rounding to a fixed
-        # number of decimals, no other probability is.
+        # number of decimals, no other probability is close to that number.
         groups = [(values, least[0])]
         if len(least) > 1:
             groups = [

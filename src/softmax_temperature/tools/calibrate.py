@@ -149,8 +149,8 @@ class CalibrationReport:
     def to_frame(self) -> pd.DataFrame:
         """A data frame with a row per metric.
 
-        Each arm has three columns: the metric's value, and the low and high end of its
-        interval.
+        Each arm has three columns: the metric's value, and the lower and the upper end
+        of its interval.
         """
         import pandas as pd
 
@@ -212,7 +212,7 @@ class CalibrationReport:
         return f"T = {three_digits(fit['temperature'])}{bound}, by {arm.upper()}"
 
     def origin(self) -> str:
-        """A sentence that says which rows the temperature and the metrics use."""
+        """A sentence about the rows used for the temperature and for the metrics."""
         fitted = f"{self.data['rows']['fitted']:,}"
         reported = f"{self.data['rows']['reported']:,}"
         fit_on = self.data["settings"]["fit_on"]

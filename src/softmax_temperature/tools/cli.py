@@ -561,7 +561,7 @@ def register() -> None:
 
 
 def main() -> None:
-    """Run the command; print a user's error on one line, and exit with 2."""
+    """Run the command; if the user made an error, print one line and exit with 2."""
     print_any_text()
     try:
         with checked_output():

@@ -64,17 +64,17 @@ PROVEN = (
     ENERGY,
 )
 
-# A column counts as the rows' largest score, or as their energy, if it differs from
-# this nowhere by more than this fraction of the rows' mean range. Writing the numbers
-# with 4 digits causes smaller differences.
+# A column counts as the rows' largest score, or as their energy, if in no row the
+# difference exceeds this fraction of the rows' mean range. Writing the numbers with 4
+# digits causes smaller differences.
 SCORE_TOLERANCE = 1e-3
 # A column counts as a summary of the rows' probabilities if no difference exceeds these
 # tolerances. They allow for probabilities and entropies that are computed from logits
 # written with 4 digits.
 PROB_TOLERANCE = 2e-3
 ENTROPY_TOLERANCE = 1e-2
-# The sum of several probabilities of two decimals differs from one by less than this. A
-# label among them, unless it is 0, changes the sum by at least 1.
+# Rows of probabilities that are rounded to two decimals have sums that differ from one
+# by less than this. A label in the row, unless it is 0, changes the sum by at least 1.
 ROUNDED_SUMS = 0.1
 # A column that varies by less than this many tolerances is not taken for a summary,
 # because it may agree with one by chance.
@@ -215,7 +215,7 @@ def _add_whole(
     values: NDArray[np.float64],
     numbered: Collection[str],
 ) -> None:
-    """Add columns of whole numbers from 0 if other columns hold fractions.
+    """Add to `reasons` columns of whole numbers from 0, if others hold fractions.
 
     A constant column may be a class: the logit of a reference class is 0 in every row,
     and that of a masked class is a large negative number. If the rows sum to one, all
@@ -251,7 +251,7 @@ def _counts_from_zero(column: NDArray[np.float64]) -> bool:
 def _add_summaries(
     reasons: dict[str, str], names: Sequence[str], values: NDArray[np.float64]
 ) -> None:
-    """Add columns that equal a summary of the other scores, such as the largest."""
+    """Add to `reasons` columns that equal a summary of others, such as the largest."""
     while True:
         places = [place for place, name in enumerate(names) if name not in reasons]
         summary = _summary(values[:, places]) if len(places) > 2 else None

@@ -158,7 +158,10 @@ def _refuse_repeated_header(table: pd.DataFrame, path: Path) -> None:
 
 
 def _line_of(path: Path, row: int) -> int:
-    """Return the number of the line, from 1, with row `row`, from 0, of a csv file."""
+    """Return the number of the line that holds row number `row` of a csv file.
+
+    Lines are counted from 1, and rows from 0.
+    """
     with path.open(newline="", encoding="utf-8-sig") as file:
         lines = csv.reader(file)
         filled = (lines.line_num for cells in lines if any(map(str.strip, cells)))

@@ -1,4 +1,4 @@
-"""Rows of users' logits and labels, one per sample or pixel with a class."""
+"""Tables of users' logits and labels: a row for each sample or pixel with a class."""
 
 import math
 from typing import Any

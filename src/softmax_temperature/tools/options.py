@@ -1,4 +1,4 @@
-"""Checks of commands' options. Functions do the imports, so that `--help` is quick."""
+"""Checks of commands' options. Imports are inside functions, so `--help` is quick."""
 
 import math
 import re

@@ -1,7 +1,7 @@
 """The picture on the front page: one finding per paper, from committed studies.
 
-Dots are our values, with 90 % intervals; crosses of the same colour are the values that
-the papers print. Our values are estimated from the studies' runs and tables. For
+Dots are our values, with 90 % intervals; crosses of the same colour are the values in
+the papers. Our values are estimated from the studies' runs and tables. For
 Cooling, they are estimated in the same way as for the paper's claims, except in the row
 that uses all seeds.
 
@@ -65,7 +65,8 @@ _SCALINGS = {
     BEFORE_SCALING: ("ece", 3, 0.16),
     AFTER_SCALING: ("ece_after_scaling", 0, -0.16),
 }
-"""The printed metric, the hue and the vertical shift for each scaling."""
+"""For each scaling: the metric in the paper's table, the hue, and the vertical shift.
+"""
 _CROSS: Any = {
     "zorder": 4,
     "marker": "x",
@@ -242,7 +243,7 @@ def gains_over_all_seeds(table_1: pd.DataFrame) -> dict[str, Estimate]:
 
     Claims pair runs that have the same seed, but some modes have more seeds than the
     network without Cooling. Here all seeds are compared, with Welch's 90 % interval. A
-    mode without further seeds is left out.
+    mode that does not have more seeds is left out.
 
     Args:
         table_1: The study's own Table 1, with `ours`, `ours_sd` and `seeds`.

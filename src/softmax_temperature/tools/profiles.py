@@ -22,7 +22,7 @@ from softmax_temperature.runner.errors import InputError, nearest
 
 COMMENT_COLUMN = 37
 PROFILES = Path("profiles")
-# The longest line that may have a mapping in braces. ruamel breaks a line that is
+# The longest line on which a mapping may stay in braces. ruamel breaks a line that is
 # longer than 80 columns.
 _WIDTH = 78
 # The indentation of one level.

@@ -521,11 +521,11 @@ def _check_sorted_names(
     classes: NDArray[Any],
     categories: Sequence[Any],
 ) -> None:
-    """Refuse labels that are names if the columns seem not to be in the names' order.
+    """Refuse labels that are names if the columns evidently have another order.
 
-    Labels that are names are numbered in their sorted order. Users may have ordered the
-    columns by the numbers in the names ("2" before "10"), or by the categories of a
-    pandas series.
+    Names are numbered in sorted order, and the columns must have this order. Users may
+    have ordered the columns by the numbers in the names ("2" before "10"), or by the
+    categories of a pandas series.
     """
     if isinstance(classes[0], str):
         for order in (sorted(classes, key=numbered_key), categories):
@@ -608,7 +608,7 @@ class TemperatureScaled(nn.Module):
         return logits / self.temperature
 
     def is_divided_by(self, temperature: float) -> bool:
-        """Whether the logits are divided by `temperature`, and this changes them."""
+        """Whether the logits are divided by `temperature`; False if that is 1."""
         stored = self.temperature.new_tensor(temperature)
         return temperature != 1 and bool(self.temperature == stored)
 

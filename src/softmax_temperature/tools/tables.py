@@ -94,7 +94,7 @@ def arrays_of(
         InputError: If a column is neither the label nor a class.
     """
     names = [str(name).strip() for name in table.columns]
-    # The names in `columns` are those in the file, so keep the names as they are there.
+    # If `columns` are given, they use the names in the file, so keep these names.
     names = names if columns else plain_names(names)
     table = table.set_axis(names, axis=1)
     labels = _label_names(table, alone="labels" in required)

@@ -487,8 +487,8 @@ def rejudge(profiles: Sequence[str] = ()) -> list[str]:
 def state(root: Path = Path()) -> pd.DataFrame:
     """The current state of every claim in every study, in the register's columns.
 
-    A claim has a row for each study of its paper that has results, and for its primary
-    study even without results.
+    Each claim has a row for each study of its paper that has results, and a row for its
+    primary study even if that study has no results.
     """
     rows = []
     folder = root / results.RESULTS
