@@ -126,8 +126,8 @@ class Cooling:
 
     # Deviation: by default the factor acts on the whole temperature ("whole"), which is
     # closer to the paper's wording. Algorithm 3.1, lines 1 and 12 ("Temperature
-    # minimising cross entropy" and "update using new"), leaves open whether it acts
-    # only on the correction ("increment"). The two agree at factor 1, and in
+    # minimising cross entropy" and "update using new"), leaves open whether the factor
+    # acts only on the correction ("increment"). The two agree at factor 1, and in
     # "distributed" mode.
 
     # The temperature that the last call of `cool` set, and sums of that call's logits.

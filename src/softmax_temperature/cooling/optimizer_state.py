@@ -43,10 +43,9 @@ def rescale_optimizer_state(
         ValueError: If `policy` is unknown, or "rescale" does not support the optimizer.
             The state is then unchanged.
     """
-    # Deviation: by default ("keep") the state does not change, as in an optimizer that
-    # knows nothing of the rescaling; "rescale" exists for comparison. The paper does
-    # not say what happens to momentum buffers and moments when weights are
-    # redistributed.
+    # Deviation: by default ("keep") the state does not change, as if the optimizer were
+    # unaware of the rescaling; "rescale" exists for comparison. The paper does not say
+    # what happens to momentum buffers and moments when weights are redistributed.
     check_policy(optimizer, policy)
     if policy == "keep":
         return

@@ -73,7 +73,7 @@ def plan_redistribution(model: nn.Module) -> Redistribution:
     # Deviation: we extend Algorithm 3.1 to batch normalisation and skip connections,
     # which it leaves out as "straightforward to address". A skip connection forces the
     # same scale on both of its ends, so the layers between them carry none of the
-    # temperature. A batch normalisation leaves its input as it is, and its affine
+    # temperature. We leave the input of a batch normalisation unscaled; its affine
     # parameters carry the scale. We refuse attention, because its queries and keys must
     # keep their scale although its values are scaled.
     graph = scale_graph(model)

@@ -19,7 +19,7 @@ from softmax_temperature.metrics.checks import ArgumentError, check_fractions
 # interval. Section 4 uses gammas 5 and 3 with the threshold 0.2. Appendix F uses gammas
 # 5, 3 and 2 with the thresholds 0.2 and 0.5.
 # Deviation: for texts we keep the paper's threshold of 0.2; the released text-model
-# code has 0.19.
+# code uses 0.19.
 POLICIES = {
     "53": ((0.2,), (5.0, 3.0)),
     "532": ((0.2, 0.5), (5.0, 3.0, 2.0)),

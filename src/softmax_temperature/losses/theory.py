@@ -82,9 +82,9 @@ def gamma_star(p0: float | Tensor) -> Tensor:
 
 
 def _by_lambert(p: NDArray[np.float64]) -> NDArray[np.float64]:
-    # Deviation: we add nothing to the argument of W, because below `NEAR_HALF` it is
-    # above the branch point, -1/e, where W is real. The released code adds 1e-12 and
-    # takes the real part.
+    # Deviation: we add nothing to the argument of W. For p below `NEAR_HALF` the
+    # argument is above the branch point, -1/e, so W is real. The released code adds
+    # 1e-12 and takes the real part.
     log_a = np.log1p(-p)
     b = p * np.log(p)
     ratio = (1 - p) / b

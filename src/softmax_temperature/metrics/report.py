@@ -93,7 +93,7 @@ def calibration_report(
     # `metrics.intervals` for calibration errors. For every metric, the released error
     # bars are the percentiles over resamples, mirrored about the value: (2 value -
     # high, 2 value - low). After temperature scaling, the released error bars cover the
-    # true calibration error half of the time.
+    # true calibration error only half of the time.
     _check(logits, labels, bins, bootstrap, seed)
     arm = ArmStatistics.of(logits, labels.long(), int(bins), intervals=bootstrap > 0)
     return arm.report(bootstrap, seed)

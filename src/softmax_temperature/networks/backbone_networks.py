@@ -84,10 +84,10 @@ def _create(spec: Backbone, arguments: dict[str, Any]) -> nn.Module:
 
 
 # Deviation: we infer from the length of an embedding which tensor the paper uses,
-# because it does not name the tensors. AlexNet's 256 can only be its pooled
-# convolutional features, CLIP-RN50's 1,024 the projected output of its attention
-# pooling, CLIP ViT-B/32's 768 the input of its projection, FaceNet's 1,792 the pooled
-# map before its last linear layer.
+# because it does not name the tensors. The 256 numbers of AlexNet can only be its
+# pooled convolutional features. The 1,024 numbers of CLIP-RN50 must be the projected
+# output of its attention pooling, the 768 of CLIP ViT-B/32 the input of its projection,
+# and the 1,792 of FaceNet the pooled map before its last linear layer.
 
 
 def build_embedding_network(

@@ -17,13 +17,14 @@ _EXPANSION = 4
 # Deviation: for ResNet-110 we train bottlenecks (3, 4, 26, 3), like the focal paper's
 # released code. The paper cites the network with three stages of basic blocks, which is
 # `CifarResNet(blocks=18)`.
-# Deviation: for Tiny-ImageNet, as for CIFAR, pooling is global by default and weights
-# start as PyTorch's. The released code averages the last 8×8 maps to 2×2, which makes
-# 8,192 features, and draws normal weights (`as_released`).
+# Deviation: for Tiny-ImageNet, as for CIFAR, pooling is global by default and initial
+# weights are PyTorch's default. The released code averages the last 8×8 maps to 2×2,
+# which gives 8,192 features, and draws initial weights from a normal distribution
+# (`as_released`).
 # Deviation: with CReLU, which no paper uses in this network, our convolutions have as
-# many output channels as with ReLU and read twice as many. Identity shortcuts pass on
-# the sum before its activation, because the activated sum would have twice the branch's
-# channels.
+# many output channels as with ReLU, and twice as many input channels. Identity
+# shortcuts pass on the sum before its activation, because the activated sum would have
+# twice the branch's channels.
 
 
 class BottleneckResNet(Classifier):

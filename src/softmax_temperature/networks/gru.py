@@ -8,9 +8,10 @@ from softmax_temperature.networks.layers import Classifier, upload
 
 # Deviation: our GRU has one layer that reads from left to right, and its state after
 # the last token goes to the classifier. The embedding is trained with the other
-# weights, and all weights start as PyTorch's: the embedding standard normal, the others
-# uniform within ±1 / sqrt(units). Our copy of the temperature_check paper names a GRU
-# on IMDB but not its widths, layers, directions, classifier input or initial weights.
+# weights, and all initial weights are PyTorch's default: the embedding is standard
+# normal, the others are uniform within ±1 / sqrt(units). Our copy of the
+# temperature_check paper names a GRU on IMDB but not its widths, layers, directions,
+# classifier input or initial weights.
 
 
 class GRU(Classifier):

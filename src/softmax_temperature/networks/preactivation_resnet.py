@@ -18,9 +18,9 @@ _EXPANSION = 4
 # has 23.5 million parameters below its last layer, which is the cooling paper's count.
 # The cooling paper does not say how it adapts the network, which was designed for
 # 224×224 images.
-# Deviation: with CReLU our convolutions have as many output channels as with ReLU and
-# read twice as many; the sums on the identity path are not activated and keep their
-# channels. The cooling paper does not say how a residual network uses CReLU.
+# Deviation: with CReLU our convolutions have as many output channels as with ReLU, and
+# twice as many input channels; the sums on the identity path are not activated and keep
+# their channels. The cooling paper does not say how a residual network uses CReLU.
 
 
 class PreactivationResNet(Classifier):

@@ -11,9 +11,9 @@ ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU}
 
 # Deviation: both networks are ours, because our copy of the temperature_check paper
 # describes neither a dense nor a small convolutional network. Their default activation
-# is smooth (tanh), so that the tangent kernel changes in proportion to the weights;
-# ReLU is an alternative. The convolutional network uses strides instead of pooling,
-# because a maximum is not smooth.
+# is smooth (tanh), so that the tangent kernel changes in proportion to small changes of
+# the weights; ReLU is an alternative. The convolutional network uses strides instead of
+# pooling, because a maximum is not smooth.
 
 
 class MLP(Classifier):

@@ -11,8 +11,8 @@ from softmax_temperature.networks.layers import Classifier, redraw, upload
 # pooling network but no sizes. Padding has no influence here, and a text that is too
 # short for the convolutions is extended by empty words to the minimal length; in the
 # released code a text that is shorter than the others is pooled together with its
-# padding. Weights start as in the Keras network that the released code adapts: with
-# PyTorch's defaults, learned embeddings take many more epochs.
+# padding. Initial weights are drawn as in the Keras network that the released code
+# adapts: with PyTorch's defaults, learning the embeddings takes many more epochs.
 
 _EMBEDDING_BOUND = 0.05
 """Keras draws embeddings uniformly within ± this bound."""

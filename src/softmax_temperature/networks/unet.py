@@ -8,7 +8,7 @@ from softmax_temperature.networks.layers import Classifier
 _LEVELS = 4
 
 # Deviation: our U-Net is the cited network with 34 instead of 64 channels at full size,
-# which makes 8.8 million parameters. Our U-Net has zero padding, so that the logits
+# which gives 8.8 million parameters. Our U-Net has zero padding, so that the logits
 # have the size of the images, and batch normalisation after each 3×3 convolution. The
 # cooling paper says only that its U-Net is small, has about 9 million parameters and
 # takes 256×256 images.

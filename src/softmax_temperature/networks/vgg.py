@@ -16,8 +16,8 @@ from softmax_temperature.networks.layers import (
 # parameters for 32×32 images and 10 classes, but not the padding, the pooling or
 # whether there is normalisation. Our candidates have 550,570 (ReLU, flatten), 304,810
 # (ReLU, average), 1,099,690 (CReLU, flatten) and 608,170 parameters (CReLU, average).
-# None has 620,000; "flatten" is the default because VGG uses it and it comes nearest
-# with ReLU.
+# None has 620,000; "flatten" is the default because VGG uses it, and because its count
+# is the nearest with ReLU.
 # Deviation: we use Keras's default initial weights, uniform within ±sqrt(6 / (fan-in +
 # fan-out)) with biases 0, because the paper trains in TensorFlow and does not state its
 # initial weights. PyTorch's default weights are smaller. With PyTorch's weights, the

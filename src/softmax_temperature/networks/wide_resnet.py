@@ -17,20 +17,21 @@ _STAGES = 3
 # Deviation: the depths 26 and 28 build the same network, with n = 4 blocks per stage.
 # The focal paper names Wide-ResNet-26-10, but depths in the cited paper are 6 n + 4,
 # which 26 is not. The reason is that the focal paper's released code counts other
-# layers: the stem, two convolutions in each of 3 n blocks, and the linear layer, which
-# makes 6 n + 2. The cited paper counts the three projections instead of the linear
-# layer. The network of depth 26 in the released code therefore has depth 28 in the
-# cited paper.
+# layers: the stem, two convolutions in each of 3 n blocks, and the linear layer, 6 n +
+# 2 in all. The cited paper counts the three projections instead of the linear layer.
+# The network of depth 26 in the released code therefore has depth 28 in the cited
+# paper.
 # Deviation: by default batch normalisation and activation come before each convolution,
 # as in the cited paper. The released code applies them after each convolution and
 # normalises the projections too (`as_released`).
 # Deviation: without batch normalisation our convolutions have biases, which start at 0,
-# and He's normal weights; the last weights of each residual branch are divided by the
-# square root of the number of blocks. The mean square of the maps then grows by a
-# factor of at most e over all blocks, instead of doubling in each block. No weight
-# starts at zero, because zeros would remove gradients and the tangent kernel from the
-# layers below. Our copy of the temperature_check paper gives neither the depth and
-# width of its networks nor the initial weights of those without batch normalisation.
+# and initial weights from He's normal distribution; the initial weights of the last
+# convolution of each residual branch are divided by the square root of the number of
+# blocks. The mean square of the activations then grows by a factor of at most e over
+# all blocks, instead of doubling in each block. No weight starts at zero, because zeros
+# would remove gradients and the tangent kernel from the layers below. Our copy of the
+# temperature_check paper gives neither the depth and width of its networks nor the
+# initial weights of those without batch normalisation.
 
 
 class WideResNet(Classifier):

@@ -16,10 +16,10 @@ from softmax_temperature.training.samples import ImageSet, Samples
 from softmax_temperature.training.trainer import Callback, Diverged, Trainer
 
 # Deviation: the temperature is fitted on at most 200,000 randomly chosen pixels, the
-# same after every epoch, because one number needs no more pixels and neighbouring
-# pixels are nearly equal. Pixels without a class are excluded first. The paper sets 320
-# images aside for Cooling but does not say on how many of their 21 million pixels it
-# fits the temperature.
+# same after every epoch, because fitting one number needs no more pixels and
+# neighbouring pixels are nearly equal. Pixels without a class are excluded first. The
+# paper sets 320 images aside for Cooling but does not say on how many of their 21
+# million pixels it fits the temperature.
 MOST_PIXELS = 200_000
 
 

@@ -60,7 +60,7 @@ class TreeSet(HostSamples):
 # over the trees of a batch; the paper does not say how they are combined. Equation 15
 # of Tai et al. 2015 averages over nodes. A sum has larger gradients than an average, so
 # the separate gradient steps of the word embedding (`EmbeddingSteps`) are longer, and
-# the weight decay counts for less beside the loss.
+# the weight decay counts for less relative to the loss.
 
 
 class OverLabelledNodes(Loss):
