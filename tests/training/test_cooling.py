@@ -9,8 +9,10 @@ import pytest
 import torch
 from torch import nn
 
+from softmax_temperature.cooling import method
 from softmax_temperature.data.seeds import drawn_from
 from softmax_temperature.data.splits import SplitName
+from softmax_temperature.metrics.checks import ArgumentError
 from softmax_temperature.networks.small import MLP
 from softmax_temperature.networks.vgg import SmallVGG
 from softmax_temperature.runner.cells import Job
@@ -147,6 +149,18 @@ def test_rows_say_what_the_network_was_divided_by(start: Start) -> None:
         assert row["total"] == pytest.approx(
             trainer.network.get_buffer("cooling_temperature").item(), rel=1e-6
         )
+
+
+def test_a_refused_batch_is_an_error_and_no_divergence(
+    start: Start, make_job: MakeJob, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise ArgumentError("labels are in another order", "Sort them.")
+
+    monkeypatch.setattr(method, "check_class_order", refuse)
+    trainer, callback = start(mode="last_layer")
+    with pytest.raises(ArgumentError, match="another order"):
+        train(trainer, {"cooling": callback}, make_job(tmp_path))
 
 
 def test_a_temperature_that_overflows_is_a_divergence(

@@ -55,6 +55,10 @@ DEFAULT_LIMIT = 100.0
 REFITS = ("whole", "increment")
 
 
+class TemperatureOutOfRange(ValueError):
+    """Raised if a new temperature is too large or too small for its dtype."""
+
+
 class Cooling:
     """Corrects the temperature of a network at each call of `cool` (Algorithm 3.1).
 
@@ -213,9 +217,9 @@ class Cooling:
         Raises:
             ValueError: If an argument is malformed, the network returns probabilities
                 or log-probabilities, the new temperature is too large or too small for
-                its dtype, or the network's layers have changed so that the planned
-                redistribution no longer applies. In all these cases `cool` does not
-                change the network.
+                its dtype (`TemperatureOutOfRange`), or the network's layers have
+                changed so that the planned redistribution no longer applies. In all
+                these cases `cool` does not change the network.
         """
         check_policy(optimizer, policy)
         if self.redistribution is not None:
@@ -311,7 +315,10 @@ class Cooling:
     def _divided(self, whole: float) -> tuple[float, float]:
         """Split `whole` into the temperatures of the last and of the other layers."""
         in_last_layer = as_stored(self.model, whole)
-        check_positive(in_last_layer, "temperature")
+        if not 0 < in_last_layer < math.inf:
+            raise TemperatureOutOfRange(
+                f"temperature must be finite and positive, got {in_last_layer!r}"
+            )
         if whole <= self.max_temperature:
             return in_last_layer, 1.0
         in_last_layer = as_stored(self.model, self.reset_temperature)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from softmax_temperature.cooling import Cooling
+from softmax_temperature.cooling.method import TemperatureOutOfRange
 from softmax_temperature.cooling.optimizer_state import check_policy
 from softmax_temperature.metrics.checks import check_batch
 from softmax_temperature.training.pixels import BATCH, pixel_logits, pixel_table
@@ -157,7 +158,5 @@ class PixelCoolingCallback(Callback):
 def _cooled(cooling: Cooling, logits: Tensor, labels: Tensor, **options: Any) -> float:
     try:
         return cooling.cool(logits, labels, **options)
-    except ValueError as error:
-        # The shapes, the values and the policy are valid, so the usual cause of this
-        # error is a temperature beyond the range of its dtype.
+    except TemperatureOutOfRange as error:
         raise Diverged(str(error)) from error
