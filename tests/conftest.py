@@ -53,7 +53,7 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Leave what imports made out of each garbage collection during the tests."""
+    """Exclude the objects that imports have created from garbage collection."""
     gc.freeze()
 
 
@@ -81,10 +81,10 @@ def own_programs() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def site_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of the site, built in strict mode, in which a warning is an error."""
+    """Build the site in strict mode, where a warning is an error; return its folder."""
     folder = tmp_path_factory.getbasetemp()
-    # The workers of one run of pytest share the site; each has its folder in that of
-    # the run.
+    # The workers of one pytest run share the site: each worker's folder is inside the
+    # run's folder.
     if "PYTEST_XDIST_WORKER" in os.environ:
         folder = folder.parent
     with FileLock(folder / "site.lock"):
@@ -111,7 +111,7 @@ def browser_program() -> str:
 
 
 def _missing(marker: pytest.Mark) -> str | None:
-    """A text that names what this machine lacks for the marker's tests, or None."""
+    """Name what the marker's tests need and this machine lacks; None if it has all."""
     if marker.name == "gpu":
         import torch
 
@@ -134,6 +134,6 @@ def _unpacked(name: str) -> bool:
 
 
 def pytest_unconfigure() -> None:
-    """Unfreeze the objects that were frozen so that `calibrate` need not scan them."""
+    """Let Python collect all objects at exit; some libraries complain of any left over."""
     gc.unfreeze()
     atexit.unregister(gc.freeze)

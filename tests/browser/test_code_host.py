@@ -1,4 +1,4 @@
-"""On a code host, no table of the docs is wider than the column that it stands in."""
+"""On a code host, no table in the docs is wider than the column of text."""
 
 import re
 from pathlib import Path
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.browser
 
 COLUMN = 830
 """The width of a Markdown page on a code host with a wide window, in pixels."""
-# The rules of a code host that decide how wide a table is.
+# The CSS rules of a code host that determine how wide a table is.
 STYLE = """
 body { font: 16px/1.5 sans-serif; margin: 0; }
 table { border-collapse: collapse; display: block; max-width: 100%; overflow: auto; }
@@ -41,7 +41,7 @@ def test_no_table_is_wider_than_its_column(
     reader = MarkdownIt("gfm-like", {"linkify": False})
     drawn = reader.render(page.read_text(encoding="utf-8"))
     assert "<table>" in drawn
-    # Pictures are not in tables, and some would be loaded from the network.
+    # No table contains a picture, and some pictures would be loaded from the network.
     drawn = re.sub("<(?:img|source)[^>]*>", "", drawn)
     file = tmp_path / "page.html"
     file.write_text(f"<meta charset=utf-8><style>{STYLE}</style>{drawn}")

@@ -23,10 +23,11 @@ PAGES = (
     "text/pages/focal.html",
 )
 SCREENS = {420: 40, 1280: 29}
-"""Maximum height in screens of a page of claims, by the window's width in pixels.
+"""Maximum height of a claims page, in screens, for each window width in pixels.
 
-Each claim shows all studies that tested it, unfolded. With the font DejaVu Sans, the
-pages are 36 and 24 screens tall; other fonts are narrower.
+Under each claim, the page shows all studies that tested it, unfolded. In the font
+DejaVu Sans, the page is 36 screens tall at the first width and 24 at the second; other
+fonts are narrower.
 """
 LEGIBLE = 9
 """Smallest allowed height, in pixels, of a figure's text in any window."""
@@ -36,13 +37,17 @@ return [...document.querySelectorAll(".notebook .scroll")]
   .filter((box) => box.querySelector("table") && box.scrollWidth > box.clientWidth)
   .map((box) => box.innerText.slice(0, 60));
 """
-"""The tables of a notebook that are cut off. On a phone, wide ones are cards."""
+"""A script that returns the notebook tables that are cut off. On a phone, wide tables
+are shown as cards.
+"""
 TALL_ROWS = """
 return [...document.querySelectorAll(".notebook tr")]
   .filter((row) => row.offsetHeight > 170)
   .map((row) => row.innerText.slice(0, 60));
 """
-"""The rows in which a long text in a narrow column leaves the other cells blank."""
+"""A script that returns the table rows that are too tall: a long text in a narrow
+column leaves the other cells mostly blank.
+"""
 FIGURES_THAT_SCROLL = """
 return [...document.querySelectorAll(".notebook .scroll")]
   .filter((box) => box.querySelector("img") && box.scrollWidth > box.clientWidth)
@@ -55,7 +60,9 @@ return [...document.images].map((image) => {
   return (image.offsetWidth - margins) / image.naturalWidth;
 });
 """
-"""CSS pixels of each picture per pixel of its file."""
+"""A script that returns, for each picture, the number of CSS pixels per pixel of its
+file.
+"""
 
 
 @pytest.fixture(scope="session")

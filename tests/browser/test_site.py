@@ -51,13 +51,14 @@ return [...document.querySelectorAll(".md-typeset__scrollwrap")]
   .filter((box) => !box.closest(".notebook") && box.scrollWidth > box.clientWidth + 1)
   .map((box) => box.innerText.slice(0, 60));
 """
-# Code breaks its lines; printed tables scroll.
+# Long lines of code must wrap; printed tables may scroll.
 CUT_CODE = """
 return [...document.querySelectorAll(".highlight:not(.language-text) > pre > code")]
   .filter((code) => code.scrollWidth > code.clientWidth + 1)
   .map((code) => code.innerText.slice(0, 60));
 """
-# The mark beside a heading must not begin a line: the heading would have a hole below.
+# The mark beside a heading must not wrap onto a line of its own, which would leave a
+# gap below the heading.
 ALONE = """
 return [...document.querySelectorAll("h1, h2, h3")].filter((heading) => {
   const mark = heading.querySelector(".headerlink");

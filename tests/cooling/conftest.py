@@ -193,11 +193,11 @@ NETWORKS: dict[str, Callable[[], nn.Module]] = {
 
 @pytest.fixture(scope="module", autouse=True)
 def _only_own_objects_are_searched() -> None:
-    """Keep the objects from before a module's tests out of Cooling's searches.
+    """Exclude objects that existed before a module's tests from Cooling's searches.
 
     After anything has been compiled, Cooling searches the garbage collector's objects
-    for compiled networks. The objects that exist before a module's tests belong mostly
-    to libraries, and need not be searched for every network.
+    for compiled networks. Most of the objects that existed before a module's tests
+    belong to libraries, and need not be searched for every network.
     """
     gc.freeze()
 
@@ -251,8 +251,8 @@ def images_for(images: Tensor) -> Callable[[nn.Module], Tensor]:
 
 @pytest.fixture(scope="session")
 def uncertain_labels() -> Callable[[Tensor], Tensor]:
-    """A function that gives logits (n, classes, ...) labels with a finite best
-    temperature.
+    """A function that makes labels for logits of shape (n, classes, ...), such that the
+    best temperature is finite.
 
     Of every three labels, two are the class of the largest logit, and one is the class
     of the second largest logit.

@@ -84,7 +84,7 @@ def test_lightning_cools_after_each_epoch(mode: str, tmp_path: Path) -> None:
         ).temperature == pytest.approx(1, abs=1e-3)
 
 
-def test_lightning_with_two_optimizers_is_told_the_policy_that_it_can_use() -> None:
+def test_with_two_optimizers_in_lightning_the_error_names_a_policy_that_works() -> None:
     network = nn.Linear(4, 2)
     held_out = [drawn(60, 1)]
     callback = lightning_callback(Cooling(network), held_out, policy="rescale")

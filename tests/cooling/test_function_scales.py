@@ -120,7 +120,7 @@ def test_a_layer_norm_reads_x_over_beta_and_its_weight_carries_the_scale() -> No
     torch.testing.assert_close(after, before / 100, rtol=1e-12, atol=1e-14)
 
 
-def test_homogeneous_activations_hold_nothing() -> None:
+def test_homogeneous_activations_get_no_scale() -> None:
     for kind in (nn.ReLU, nn.LeakyReLU, nn.PReLU, nn.RReLU, nn.Dropout):
         network = around(kind())
         before = network.eval()(rows(network[1]))
@@ -180,7 +180,7 @@ def test_copies_and_saved_states_carry_the_scales(kind: type[nn.Module]) -> None
     assert torch.equal(untouched(rows(function)), expected)
 
 
-def test_a_module_at_places_of_one_scale_may_be_used_twice() -> None:
+def test_a_module_may_be_used_twice_only_at_the_same_scale() -> None:
     shared = nn.Tanh()
     branches = nn.Sequential(nn.Linear(5, 6), shared, nn.Identity(), shared)
     network = nn.Sequential(*branches, nn.Linear(6, 3)).double()
@@ -195,7 +195,7 @@ def test_a_module_at_places_of_one_scale_may_be_used_twice() -> None:
     assert "cooling_temperature" not in deep.state_dict()
 
 
-def test_a_function_in_place_on_a_tensor_that_is_read_again_is_refused() -> None:
+def test_an_in_place_function_is_refused_if_its_input_is_read_again() -> None:
     class Reread(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -215,7 +215,7 @@ def test_a_function_in_place_on_a_tensor_that_is_read_again_is_refused() -> None
         cooling.Cooling(Reread(), mode="distributed")
 
 
-def test_timms_batch_norm_with_an_activation_inside_that_is_not_homogeneous() -> None:
+def test_timms_batch_norm_with_an_inhomogeneous_activation_inside_is_scaled() -> None:
     torch.manual_seed(0)
     network = nn.Sequential(
         nn.Conv2d(3, 4, 3),
@@ -249,7 +249,7 @@ NETWORKS_OF_TIMM: dict[str, Callable[[], nn.Module]] = {
 @pytest.mark.parametrize(
     ("name", "functions"), [("efficientnet_lite0", 33), ("mixer", 9)]
 )
-def test_networks_of_timm_that_the_library_did_not_know(
+def test_networks_of_timm_that_the_library_does_not_know_are_cooled(
     name: str, functions: int, training: bool
 ) -> None:
     torch.manual_seed(0)

@@ -30,7 +30,7 @@ def raw(held: nn.Module, images: Tensor) -> Tensor:
     return logits
 
 
-def test_holding_changes_no_logit(
+def test_attaching_cooling_changes_no_logit(
     network: nn.Module, images_for: Callable[[nn.Module], Tensor]
 ) -> None:
     images = images_for(network)
@@ -105,7 +105,7 @@ def test_compiled_networks_see_each_cooling(
         cooling.Cooling(compiled)
 
 
-def test_a_part_of_a_compiled_network_is_refused_while_that_lives(
+def test_a_part_of_a_network_is_refused_while_the_compiled_network_exists(
     make_network: MakeNetwork, images: Tensor
 ) -> None:
     # The compiled forward function of the outer network would not run the inner

@@ -61,7 +61,7 @@ def assert_same_state(network: nn.Module, before: dict[str, Tensor]) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_new_logits_are_the_old_ones_divided_by_what_was_applied(
+def test_new_logits_are_the_old_ones_divided_by_the_returned_factor(
     network: nn.Module,
     mode: str,
     images_for: Callable[[nn.Module], Tensor],
@@ -298,7 +298,7 @@ def test_a_limit_that_the_mode_does_not_read_is_refused(
     assert "cooling_temperature" not in network.state_dict()
 
 
-def test_small_logits_after_the_first_call_are_not_sigmoids() -> None:
+def test_small_logits_after_the_first_call_are_not_taken_for_sigmoids() -> None:
     generator = torch.Generator().manual_seed(0)
     logits = torch.rand(30, 3, generator=generator, dtype=torch.float64)
     labels = torch.where(
@@ -310,13 +310,13 @@ def test_small_logits_after_the_first_call_are_not_sigmoids() -> None:
     with pytest.raises(ValueError, match="as a sigmoid's do"):
         held.cool(logits, labels)
     assert held.temperature == 1
-    # The least of these logits are below 0.
+    # The smallest of these logits are below 0.
     held.cool(logits - 0.5, labels)
     expected = fit_temperature(logits - 0.5, labels).temperature
     assert held.cool(logits, labels) == pytest.approx(expected, rel=1e-6)
 
 
-def test_an_average_of_the_weights_is_cooled_if_cooling_was_there_first() -> None:
+def test_an_average_of_the_weights_is_cooled_if_cooling_was_attached_first() -> None:
     def trained(*, cooling_first: bool, use_buffers: bool) -> tuple[Tensor, Tensor]:
         torch.manual_seed(0)
         network = nn.Linear(4, 3)
@@ -364,12 +364,12 @@ def test_logits_that_skipped_the_division_are_refused(wrapped: bool) -> None:
     with pytest.raises(ValueError, match=r"same as before .* not with model\.forward"):
         held.cool(forward(images).detach(), labels)
     assert held.temperature == before == pytest.approx(first)
-    # The divided logits have a best temperature of 1, as often as they are computed.
+    # The divided logits have a best temperature of 1, however often they are computed.
     for _ in range(2):
         assert held.cool(evaluate(network, images), labels) == pytest.approx(
             1, abs=1e-4
         )
-    # Where nothing was divided, the logits are rightly the same.
+    # If nothing was divided, the logits are the same as before, and must be accepted.
     again = cooling.Cooling(Bare())
     alone = torch.zeros(300, dtype=torch.long)
     for _ in range(2):

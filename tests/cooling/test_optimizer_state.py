@@ -33,8 +33,8 @@ def step(
 def history(
     make: MakeOptimizer, start: Tensor, scale: float
 ) -> tuple[optim.Optimizer, nn.Parameter]:
-    """An optimizer after three steps at learning rate 0, and its parameter scale *
-    start.
+    """An optimizer after three steps at learning rate 0, and its parameter, which
+    equals `scale * start`.
     """
     parameter = nn.Parameter(scale * start)
     optimizer = make([parameter])

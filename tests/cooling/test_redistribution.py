@@ -48,7 +48,7 @@ def test_batch_norm_carries_the_power_and_the_layer_before_undoes_its_inputs_pow
     }
 
 
-def test_both_ends_of_a_skip_have_one_power(make_network: MakeNetwork) -> None:
+def test_both_ends_of_a_skip_have_the_same_power(make_network: MakeNetwork) -> None:
     plan = cooling.plan_redistribution(make_network("residual"))
     # The layers that share the temperature are the stem, the two convolutions of the
     # block with a projection, and the classifier. The other blocks have identity skips,
@@ -67,7 +67,7 @@ def test_both_ends_of_a_skip_have_one_power(make_network: MakeNetwork) -> None:
     assert plan.parameters["3.conv1.bias"] == plan.parameters["3.conv2.bias"] == 0.75
 
 
-def test_other_homogeneous_operations_are_walked() -> None:
+def test_other_homogeneous_operations_are_supported() -> None:
     class Odd(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -99,7 +99,7 @@ def test_other_homogeneous_operations_are_walked() -> None:
 
 
 @pytest.mark.parametrize("training", [False, True])
-def test_batch_norms_of_timm_with_an_activation_inside_are_walked(
+def test_batch_norms_of_timm_with_an_activation_inside_are_supported(
     training: bool, uncertain_labels: Callable[[Tensor], Tensor]
 ) -> None:
     torch.manual_seed(0)

@@ -1,4 +1,4 @@
-"""Cooling layer by layer refuses a network whose layers changed meanwhile."""
+"""The modes that scale each layer refuse a network whose layers have since changed."""
 
 import copy
 from collections.abc import Callable
@@ -140,7 +140,7 @@ TRAINING: dict[str, Callable[[nn.Sequential], object]] = {
 @pytest.mark.parametrize("mode", LAYERED)
 @pytest.mark.parametrize("activation", [nn.ReLU, nn.GELU])
 @pytest.mark.parametrize("change", TRAINING)
-def test_what_training_does_is_no_change(
+def test_changes_that_training_makes_are_accepted(
     change: str, activation: type[nn.Module], mode: str
 ) -> None:
     model = network(activation)

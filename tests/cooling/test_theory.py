@@ -1,4 +1,6 @@
-"""Theorem 3.7 by hand; `theory_checks` compares all statements with autograd."""
+"""Theorem 3.7 holds for values worked out by hand; `theory_checks` compares all
+statements with autograd.
+"""
 
 from collections.abc import Callable
 

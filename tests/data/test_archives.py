@@ -66,7 +66,7 @@ ARRAY_FAULTS: dict[str, tuple[dict[str, Any], str]] = {
 @pytest.mark.parametrize(
     ("replaced", "message"), ARRAY_FAULTS.values(), ids=ARRAY_FAULTS
 )
-def test_a_fault_of_arrays_names_file_and_form(
+def test_an_error_in_arrays_names_the_file_and_the_expected_form(
     write_npz: Any, replaced: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(
@@ -223,7 +223,7 @@ TEXT_FAULTS: dict[str, tuple[list[Any], str]] = {
 
 
 @pytest.mark.parametrize(("rows", "message"), TEXT_FAULTS.values(), ids=TEXT_FAULTS)
-def test_a_fault_of_texts_names_file_line_and_form(
+def test_an_error_in_texts_names_the_file_the_line_and_the_expected_form(
     write_jsonl: Any, rows: list[Any], message: str
 ) -> None:
     with pytest.raises(

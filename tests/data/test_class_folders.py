@@ -38,7 +38,7 @@ def test_files_are_listed_class_by_class_and_other_files_are_skipped(
     assert raw.test.labels.tolist() == [0, 0, 1]
 
 
-def test_an_undivided_data_set_has_no_test_part_and_test_images_alone_no_train_part(
+def test_undivided_data_have_no_test_part_and_test_images_alone_have_no_train_part(
     write_folders: Any, prepare_data: Any
 ) -> None:
     undivided = listed(write_folders("undivided", all={"crow": 4, "wren": 4}))

@@ -147,7 +147,7 @@ def test_ade20k(tmp_path: Path) -> None:
 
 
 def batches() -> dict[str, dict[str, Any]]:
-    """Two training batches and a validation part; a row has the red values first."""
+    """Two training batches and a validation part; each row starts with the red values."""
     generator = np.random.default_rng(0)
     parts = {}
     for name, labels in (
@@ -225,7 +225,7 @@ def test_a_pickle_that_calls_anything_but_arrays_is_refused(
 
 
 @pytest.mark.parametrize("name", CONVERSIONS)
-def test_another_archive_is_refused_and_nothing_is_written(
+def test_a_wrong_archive_is_refused_and_nothing_is_written(
     name: str, tmp_path: Path
 ) -> None:
     other = zipped(tmp_path / "other.zip", {"read/me.txt": b"hello"})

@@ -28,7 +28,7 @@ def noisy(value: int) -> Tensor:
     ).double()
 
 
-def test_the_noise_has_its_deviation_and_pixels_and_channels_are_independent() -> None:
+def test_noise_has_the_stated_deviation_and_is_independent_across_channels() -> None:
     noise = noisy(128) - 128
     assert noise.std().item() == pytest.approx(25.5, rel=0.01)
     # The mean of 122,880 numbers has a standard error of 0.07 levels. If pixels were

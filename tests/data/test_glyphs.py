@@ -60,7 +60,7 @@ def test_a_number_of_classes_outside_the_pool_is_refused(name: str) -> None:
         read_glyphs(name, seed=0)
 
 
-def test_every_pixels_label_is_true_of_what_was_drawn_there() -> None:
+def test_every_pixels_label_is_the_class_of_what_was_drawn_there() -> None:
     images, labels = (side[:60] for side in read_glyph_scenes("glyph-scenes-4", seed=0))
     assert images.shape == labels.shape == (60, 64, 64)
     assert set(np.unique(labels)) == {0, 1, 2, 3, 4, VOID}

@@ -44,7 +44,7 @@ def test_logits_are_not_stored_under_the_name_of_another_split(
         write_logits(tmp_path / "file", {name: Logits(split, VALUES, LABELS)})  # type: ignore[arg-type]
 
 
-def test_test_logits_may_be_scaled_and_reported_and_not_fitted() -> None:
+def test_test_logits_may_be_scaled_and_reported_but_not_fitted() -> None:
     test = Logits("test", VALUES, LABELS).divided_by(2.0).double()
     assert torch.equal(test.for_evaluation()[0], VALUES.double() / 2)
     with pytest.raises(LeakError, match="a fit must not use the test split"):

@@ -107,7 +107,7 @@ def read_again(data: PreparedData) -> None:
 @pytest.mark.parametrize(
     "name", ["train.safetensors", "train.jsonl", "rows.safetensors", "card.json"]
 )
-def test_a_flipped_byte_of_what_is_stored_is_noticed(
+def test_a_flipped_byte_in_a_stored_file_is_noticed(
     arrays: PreparedData, talk: PreparedData, name: str
 ) -> None:
     data = talk if name == "train.jsonl" else arrays

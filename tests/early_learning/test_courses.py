@@ -1,4 +1,4 @@
-"""Events, scales and kernel drift along gradient flows equal those of whole kernels."""
+"""Events, scales and kernel drift along gradient flows equal values from whole kernels."""
 
 import math
 
@@ -81,7 +81,7 @@ def test_first_speeds_predict_times_which_are_constant_for_small_logits() -> Non
         assert times[1000.0][event] / times[100.0][event] == pytest.approx(10, rel=0.1)
 
 
-def test_events_are_where_the_logits_say() -> None:
+def test_each_event_happens_when_the_logits_or_the_loss_reach_its_threshold() -> None:
     problem = make_problem()
     start = start_with(problem, 0.5, 3.0)
     flow = start.gradient_flow
@@ -104,7 +104,7 @@ def test_events_are_where_the_logits_say() -> None:
 
 
 @pytest.mark.parametrize("probes", [None, 6])
-def test_drift_equals_the_kernels_and_is_inverse_to_the_temperature(
+def test_drift_equals_that_of_the_kernel_and_is_inverse_to_the_temperature(
     probes: int,
 ) -> None:
     problem = make_problem(probes=probes)

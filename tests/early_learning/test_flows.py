@@ -60,7 +60,7 @@ def logits_at(
 
 
 class Missing:
-    """A loss for a logit that goes from 0 to 2: the share of the way that is left."""
+    """A loss for a logit that goes from 0 to 2: the fraction of the way still to go."""
 
     def residual(self, logits: Tensor, rows: slice = slice(None)) -> Tensor:
         return logits[rows]
@@ -113,7 +113,7 @@ def test_times_and_events_of_an_exponential_in_any_unit(unit: float) -> None:
     assert course.evaluations < 400
 
 
-def test_it_ends_at_its_limits() -> None:
+def test_a_flow_ends_at_its_limits() -> None:
     limited = approached(evaluations=30)
     assert limited.ending == "evaluations"
     assert 30 <= limited.evaluations < 50

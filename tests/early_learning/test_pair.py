@@ -67,7 +67,7 @@ def test_logits_are_the_difference_and_grow_as_the_correlation_falls(
     assert norms[2] / norms[1] == pytest.approx(0.141067 / 0.0447102, rel=0.1)
 
 
-def test_a_share_sets_the_size_of_the_start_and_leaves_its_gradients(
+def test_a_share_scales_the_initial_logits_and_leaves_their_gradients(
     images: Tensor,
 ) -> None:
     network = make_network("mlp", 0).eval()

@@ -140,7 +140,7 @@ def test_standard_errors_of_norm_and_drift_by_hand(images: Tensor) -> None:
     assert drift.standard_error == pytest.approx(drift.value * relative)
 
 
-def test_no_move_gives_no_drift_and_one_direction_is_seen_exactly(
+def test_equal_kernels_have_no_drift_and_a_multiple_is_estimated_without_error(
     images: Tensor,
 ) -> None:
     flat = FlatNetwork(make_network(), images)

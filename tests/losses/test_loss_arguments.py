@@ -76,7 +76,9 @@ def test_an_infinity_that_was_replaced_is_refused(loss: Any) -> None:
 
 
 @every_loss
-def test_squeezed_logits_of_masks_are_told_to_become_two_classes(loss: Any) -> None:
+def test_the_remedy_for_squeezed_logits_of_masks_is_to_make_two_classes(
+    loss: Any,
+) -> None:
     logits = torch.randn(4, 6, 5, generator=torch.Generator().manual_seed(0))
     masks = (logits > 0).long()
     with pytest.raises(ValueError, match=r"give torch.stack\(\[torch.zeros_like"):
@@ -88,7 +90,7 @@ def test_squeezed_logits_of_masks_are_told_to_become_two_classes(loss: Any) -> N
 
 
 @pytest.mark.parametrize("call", [FocalLoss(), metrics.top_accuracy])
-def test_a_list_of_batches_is_told_to_be_joined(call: Any) -> None:
+def test_the_remedy_for_a_list_of_batches_is_to_join_them(call: Any) -> None:
     logits, labels = batch()
     with pytest.raises(TypeError, match=r"got list\. Join the batches: torch.cat"):
         call(list(logits.split(4)), list(labels.split(4)))
@@ -168,7 +170,9 @@ def test_arguments_are_checked_when_a_loss_is_made() -> None:
 
 
 @pytest.mark.parametrize("penalty", [losses.mmce, losses.weighted_mmce])
-def test_the_penalties_as_released_are_chosen_by_true_or_false(penalty: Any) -> None:
+def test_the_option_as_released_of_a_penalty_must_be_true_or_false(
+    penalty: Any,
+) -> None:
     with pytest.raises(TypeError, match="as_released must be true or false"):
         penalty(*batch(), as_released="no")
 

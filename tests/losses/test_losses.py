@@ -222,11 +222,12 @@ def test_focal_loss_by_hand_and_gamma_zero_is_the_cross_entropy() -> None:
 
 
 @pytest.mark.parametrize("gamma", [0.1, 0.5, 1.0, 5.0])
-def test_nothing_pulls_at_certainty_and_the_cross_entropy_pulls_at_its_contrary(
+def test_the_gradient_is_zero_at_p_1_and_that_of_the_cross_entropy_at_p_0(
     gamma: float,
 ) -> None:
-    # This is Proposition 1 at p = 1 and p = 0. In the first row, the gradient of the
-    # released code's (1 - p) ** gamma is NaN if gamma is below 1.
+    # This is Proposition 1 at p = 1 (first row) and p = 0 (second row). In the first
+    # row, the gradient of the released code's (1 - p) ** gamma is NaN if gamma is below
+    # 1.
     logits = torch.tensor([[1e4, 0.0], [0.0, 1e4]], requires_grad=True)
     (gradient,) = torch.autograd.grad(
         losses.focal_loss(logits, torch.tensor([0, 0]), gamma), logits
@@ -470,7 +471,7 @@ def test_mmce_by_hand() -> None:
     )
 
 
-def test_a_batch_of_one_kind_keeps_its_own_term_and_is_zero_as_released() -> None:
+def test_a_batch_of_only_right_or_wrong_samples_is_zero_only_as_released() -> None:
     all_right, labels = confident(0.9, 0.8), torch.tensor([0, 0])
     # The residuals are 0.1 and 0.2, and the kernel is e^(-1/4).
     square = (0.01 + 0.04 + 2 * 0.02 * math.exp(-0.25)) / 4

@@ -1,6 +1,6 @@
 """Loss modules treat weights, ignored labels and shapes as torch's losses do.
 
-A loss that is looked up by name is the right one.
+Looking up a loss by its name returns the right loss.
 """
 
 import math
@@ -149,7 +149,7 @@ LOSSES: list[tuple[str, dict[str, Any], Loss]] = [
 
 
 @pytest.mark.parametrize(("name", "options", "expected"), LOSSES)
-def test_each_is_the_loss_it_names(
+def test_each_name_and_its_options_make_the_right_loss(
     name: str, options: dict[str, Any], expected: Loss
 ) -> None:
     logits, labels = table()
@@ -228,7 +228,7 @@ FOR_VOID: dict[str, Callable[..., nn.Module]] = {
 @pytest.mark.parametrize("name", [*FOR_VOID, "MMCE"])
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
 @pytest.mark.parametrize("weight", [None, torch.ones(3, dtype=torch.float64)])
-def test_a_batch_that_is_all_void_is_nan_zero_or_zeros_as_in_torch(
+def test_the_loss_of_a_batch_without_labels_is_nan_zero_or_zeros_as_in_torch(
     name: str, reduction: str, weight: Tensor | None
 ) -> None:
     logits, labels = pixels()
@@ -269,8 +269,8 @@ SOFT: dict[str, tuple[nn.Module, nn.Module]] = {
 WEIGHT = torch.tensor([0.2, 1.0, 3.0], dtype=torch.float64)
 
 
-# Smoothing is compared without weights only, because torch weights the smoothed part of
-# the labels with the weights of all classes.
+# Smoothing is compared only without weights, because torch weights the smoothed part of
+# a label by the weights of all classes.
 @pytest.mark.parametrize(
     ("name", "weight"),
     [
@@ -282,7 +282,7 @@ WEIGHT = torch.tensor([0.2, 1.0, 3.0], dtype=torch.float64)
     ],
 )
 @pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
-def test_soft_labels_are_taken_as_torchs_cross_entropy_takes_them(
+def test_soft_labels_are_treated_as_by_torchs_cross_entropy(
     name: str, weight: Tensor | None, reduction: str
 ) -> None:
     logits, _ = pixels()
@@ -419,7 +419,7 @@ def test_a_loss_shows_its_arguments() -> None:
     assert "inverse_temperature=2.0" in repr(losses.TemperedCrossEntropyLoss(2.0))
 
 
-def test_a_loss_of_the_epoch_refuses_to_guess_it() -> None:
+def test_a_loss_that_depends_on_the_epoch_refuses_to_guess_it() -> None:
     with pytest.raises(ValueError, match="epoch must be given"):
         losses.ScheduledFocalLoss()(*table())
 
@@ -451,7 +451,7 @@ TRANSFORMED: dict[str, Callable[..., Tensor]] = {
 
 
 def several_batches(name: str) -> tuple[Tensor, Tensor]:
-    """Four batches; a fifth of the labels is ignored unless all must count."""
+    """Four batches, in which a fifth of the labels are ignored unless all must count."""
     generator = torch.Generator().manual_seed(0)
     logits = 3 * torch.randn(4, 20, 3, generator=generator, dtype=torch.float64)
     labels = torch.randint(3, (4, 20), generator=generator)
@@ -482,7 +482,9 @@ def test_losses_compile_into_one_graph(name: str) -> None:
     torch.testing.assert_close(compiled(logits[0], labels[0]), expected)
 
 
-def test_a_small_batch_inside_one_gradient_is_forgotten_by_the_next() -> None:
+def test_a_small_batch_inside_a_function_transform_is_not_kept_for_the_next_call() -> (
+    None
+):
     loss = FocalLoss()
     logits, labels = several_batches("focal")
     rows = logits[0, :6]

@@ -1,4 +1,6 @@
-"""The propositions' values equal the printed formulas, and minima found by a search."""
+"""The propositions' values equal the printed formulas and the minima that a search
+finds.
+"""
 
 import hypothesis.strategies as st
 import numpy as np

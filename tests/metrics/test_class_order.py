@@ -1,4 +1,6 @@
-"""Labels in another order than the columns are refused; bad models are not."""
+"""Labels that number the classes in a different order from the columns are refused;
+poor models are not.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -87,7 +89,7 @@ def test_any_order_is_refused_where_a_temperature_is_fitted(
         order = np.random.default_rng(seed).permutation(classes)
         same = (order == np.arange(classes)).all()
         assert refused(logits, order[labels], any_order=True) is not bool(same)
-        # The accuracy of a model under attack is a result, so a metric is computed.
+        # A model under attack may have any accuracy, so metrics accept any order.
         assert not refused(logits, order[labels])
 
 
@@ -98,7 +100,8 @@ def test_the_order_is_named_and_right() -> None:
     with pytest.raises(ValueError, match=r"order = \[2, 0, 3, 1\]"):
         fit_temperature(torch.tensor(wrong), torch.tensor(labels))
     np.testing.assert_array_equal(wrong[:, order], right)
-    # Two exchanged classes of ten are found, though the accuracy is high.
+    # If two of ten classes are swapped, the order is found although the accuracy is
+    # high.
     right, labels = drawn(2000, 10)
     wrong = right[:, [1, 0, *range(2, 10)]]
     with pytest.raises(ValueError, match=r"order = \[1, 0, 2, 3, 4, 5, 6, 7, 8, 9\]"):
@@ -160,7 +163,9 @@ def test_the_command_refuses_the_order_in_one_line(tmp_path: Path) -> None:
 
 
 def ordinal(guess: Callable[[Numbers, int], Numbers]) -> Callable[..., Drawn]:
-    """A model of ordered classes whose guesses are `guess(label, classes)`."""
+    """A model of ordered classes, whose predictions are `guess(label, classes)` plus
+    noise.
+    """
 
     def draw(rows: int, classes: int, generator: np.random.Generator) -> Drawn:
         labels = generator.integers(classes, size=rows)
@@ -191,7 +196,7 @@ def long_tailed(rows: int, classes: int, generator: np.random.Generator) -> Draw
 
 
 def mistaken(rows: int, classes: int, generator: np.random.Generator) -> Drawn:
-    """Each class is mostly mistaken for a random one."""
+    """A model that predicts one random class for half of the samples of each class."""
     favourites = generator.integers(classes, size=classes)
     labels = generator.integers(classes, size=rows)
     predicted = generator.integers(classes, size=rows)
@@ -220,7 +225,8 @@ def mistaken(rows: int, classes: int, generator: np.random.Generator) -> Drawn:
 def test_a_bad_model_is_not_refused(model: Any, classes: int, rows: int) -> None:
     for seed in range(8):
         logits, labels = model(rows, classes, np.random.default_rng(seed))
-        # Labels without class 0 may count from 1, which another check judges.
+        # If class 0 is missing, labels may count from 1, for which there is another
+        # check.
         labels[0] = 0
         assert not refused(logits, labels, any_order=True)
 

@@ -11,20 +11,22 @@ from benchmarks.interval_coverage import (
     measure,
 )
 
-# Each share is of 200 samples, so a share of 0.90 has a standard error of 0.021.
+# Each coverage is a share of 200 samples, so at 0.90 its standard error is 0.021.
 LEAST_OF_SCORES = 0.82
 LEAST = 0.87  # 90 % intervals must cover the truth in at least this share of samples.
 
 
 def documented(setting: Setting, name: str) -> list[float]:
-    """Coverage on the page: of a metric before and after scaling, and of its change."""
+    """The documented coverages of a metric: before scaling, after scaling, and for the
+    change.
+    """
     rows = [
         [cell.strip() for cell in line.strip("|\n").split("|")]
         for line in PAGE.read_text(encoding="utf-8").splitlines()
         if line.startswith(f"| {setting} | {name} |")
     ]
     (row,) = rows
-    # The page's table of errors also has their true values, before the coverage.
+    # In the page's table of errors, two columns of true values precede the coverages.
     first = 4 if name in ERRORS.values() else 2
     return [float(cell) / 100 for cell in row[first : first + 3]]
 

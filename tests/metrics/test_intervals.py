@@ -1,4 +1,5 @@
-"""Intervals of calibration errors equal values by hand, simulations, and bounds.
+"""Intervals of calibration errors agree with hand-worked values, simulations and
+bounds.
 
 `test_interval_coverage.py` tests the coverage of the intervals.
 """
@@ -57,8 +58,8 @@ def test_the_interval_of_one_bin_by_hand() -> None:
 
 
 def test_only_right_predictions_do_not_show_that_confidence_was_too_low() -> None:
-    # A calibrated model with confidence 0.98 gets 30 of 30 predictions right in 55 of
-    # 100 samples.
+    # A calibrated model with confidence 0.98 gets all predictions right in 55 of 100
+    # samples of 30.
     sure = torch.full((30,), 0.98, dtype=torch.float64)
     low, high = one_bin(sure, torch.ones(30, dtype=torch.float64)).interval
     assert low == 0
@@ -79,7 +80,7 @@ def test_the_largest_bias_is_that_of_gaps_that_are_zero() -> None:
 
 
 @pytest.mark.parametrize("multiple", [0.0, 0.5, 2.0])
-def test_no_gaps_have_less_bias_than_the_least(multiple: float) -> None:
+def test_gaps_of_any_size_have_at_least_the_least_bias(multiple: float) -> None:
     # Simulate the gaps of 15 bins many times, with standard errors from 1 to 2 %.
     generator = np.random.default_rng(0)
     deviations = np.linspace(0.01, 0.02, 15)
@@ -126,7 +127,7 @@ def test_the_least_bias_is_that_of_the_largest_sum_the_sample_permits() -> None:
     assert least_bias(0.0, np.zeros(4)) == 0
 
 
-def test_a_lower_bias_is_not_taken_from_noise_that_was_not_seen() -> None:
+def test_the_least_bias_is_zero_if_no_noise_was_seen() -> None:
     # All predictions have confidence 0.9 and are right: the observed gaps do not vary,
     # but those of a calibrated model would.
     sure = torch.full((4,), 0.9, dtype=torch.float64)
@@ -240,7 +241,7 @@ def test_classwise_moments_equal_a_loop_over_cells() -> None:
 
 @pytest.mark.parametrize("temperature", [0.3, 1.0, 3.0])
 @pytest.mark.parametrize("samples", [1, 20, 1000])
-def test_intervals_keep_their_bounds_and_hold_the_plain_error(
+def test_intervals_stay_in_bounds_and_contain_the_plain_error(
     samples: int, temperature: float
 ) -> None:
     logits, labels = drawn(samples, temperature, seed=samples)
@@ -269,7 +270,7 @@ def test_the_maximum_error_has_no_interval() -> None:
     assert "maximum_calibration_error" not in {*report["intervals"], *changes}
 
 
-def test_a_change_turns_its_sign_with_the_order_of_the_arms() -> None:
+def test_a_change_reverses_its_sign_if_the_arms_are_swapped() -> None:
     logits, labels = drawn(500, 2.0, seed=4)
     there = metrics.expected_calibration_error_change(logits / 2, logits, labels)
     back = metrics.expected_calibration_error_change(logits, logits / 2, labels)
@@ -293,7 +294,7 @@ def test_clear_gaps_have_the_normal_interval() -> None:
     assert high - report[name] == pytest.approx(ONE_SIDED * deviation, rel=0.02)
 
 
-def test_a_change_between_equal_arms_is_none() -> None:
+def test_the_change_between_equal_arms_is_zero() -> None:
     logits, labels = drawn(300, 1.0, seed=6)
     error = metrics.expected_calibration_error_change(logits, logits, labels)
     assert error.value == 0

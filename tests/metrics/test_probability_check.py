@@ -120,7 +120,8 @@ ENTRIES: dict[str, Callable[[Tensor], object]] = {
     "soft labels": lambda scores: losses.BrierLoss()(scores, PROBS.to(scores)),
 }
 # Cosines may all lie in [0, 1], as the outputs of a sigmoid do. The entry points that
-# accept them therefore check whether rows sum to 1, and which function returned them.
+# accept cosines therefore check only whether rows sum to 1, and which function returned
+# the scores.
 SUMS_ALONE: dict[str, Callable[[Tensor], object]] = {
     "rescaled": lambda scores: losses.rescaled_cross_entropy(scores, LABELS, 16.0),
     "tempered": lambda scores: losses.TemperedCrossEntropyLoss(16.0)(scores, LABELS),
@@ -132,7 +133,7 @@ def fitted() -> TemperatureScaler:
 
 
 def serve_each(batches: Iterable[Tensor]) -> None:
-    """Give a wrapped network of `CLASSES` classes each batch of its logits."""
+    """Pass each batch of logits to a wrapped network of `CLASSES` classes."""
     wrapped = fitted().wrap(nn.Identity())
     for batch in batches:
         wrapped(batch)
@@ -199,8 +200,8 @@ def test_logits_whose_sums_hardly_differ_pass(scores: Tensor) -> None:
 
 
 def test_a_last_layer_that_starts_at_zero_is_cooled() -> None:
-    # Gradients of the cross-entropy sum to 0 over the classes, so the sum of the logits
-    # stays that of the biases.
+    # Gradients of the cross-entropy sum to 0 over the classes, so training does not
+    # change the sum of the logits, which is that of the initial biases.
     images = torch.randn(400, 6, generator=torch.Generator().manual_seed(0))
     labels = (3 * images[:, :3]).softmax(1).multinomial(1).squeeze(1)
     network = nn.Linear(6, 3)
@@ -247,7 +248,9 @@ def test_logits_that_cooling_moved_into_the_unit_interval_pass() -> None:
 
 
 def column_of(scores: Tensor, fold: Callable[[Tensor], Tensor], rows: int) -> None:
-    """Give a wrapped binary classifier the scores in batches of `rows`, folded."""
+    """Fold the scores in batches of `rows`, and pass them to a wrapped binary
+    classifier.
+    """
     column = logits(classes=1)
     labels = torch.bernoulli(
         (column[:, 0] / 2).sigmoid(), generator=torch.Generator().manual_seed(2)
@@ -271,7 +274,7 @@ def test_a_wrapped_network_of_one_sigmoid_is_refused_in_every_shape(
         column_of(column.sigmoid(), fold, rows)
 
 
-def test_a_wrapped_network_of_one_sample_at_a_time_is_judged_by_all_of_them() -> None:
+def test_a_wrapped_network_that_gets_one_sample_at_a_time_is_judged_by_all() -> None:
     with pytest.raises(ValueError, match="network's logits are probabilities"):
         serve_each(PROBS)
     serve_each(logits())
@@ -374,7 +377,8 @@ def test_small_batches_are_judged_together(size: int, form: str) -> None:
 def test_logits_and_log_probabilities_pass_every_entry(entry: str) -> None:
     for scores in (logits(), 1e-4 * logits()):
         ENTRIES[entry](scores)
-    # Log-probabilities that Cooling divides are not normalised.
+    # Log-probabilities are no longer normalised once Cooling has divided them by the
+    # temperature.
     if entry != "cool":
         ENTRIES[entry](PROBS.log())
 
@@ -405,7 +409,7 @@ def test_no_random_logits_are_taken_for_probabilities(
 
 
 @given(st.integers(0, 2**31), st.integers(1, 10))
-def test_logits_of_an_untrained_network_are_none_either(
+def test_logits_of_an_untrained_network_are_not_taken_for_probabilities(
     seed: int, classes: int
 ) -> None:
     torch.manual_seed(seed)
@@ -512,7 +516,7 @@ LOSSES_OF_NETWORKS = (
 
 
 def use_output(outputs: Tensor) -> None:
-    """Give the outputs of a network, with and without their graph, to the library."""
+    """Pass the outputs of a network to the library, with and without their graph."""
     labels = torch.arange(len(outputs)) % outputs.shape[1]
     scaler = TemperatureScaler().fit(logits(classes=outputs.shape[1]), SPREAD_LABELS)
     for scores in (outputs, outputs.detach()):
@@ -534,8 +538,8 @@ unrelated = pytest.mark.filterwarnings(
 @unrelated
 @pytest.mark.parametrize("classes", [2, 5, 10, 100])
 def test_squeezenet_trains_from_every_start(classes: int) -> None:
-    # SqueezeNet ends in a ReLU and the average of its pixels. With some of these
-    # starts, all outputs lie in [0, 1], and with some of those none is exactly 0.
+    # SqueezeNet ends in a ReLU and an average over pixels. For some of these seeds, all
+    # outputs lie in [0, 1]; for some of those seeds, no output is exactly 0.
     for seed in range(8, 12):
         torch.manual_seed(seed)
         network = squeezenet1_1(num_classes=classes)
@@ -598,7 +602,7 @@ def test_the_graph_shows_a_sigmoid_through_views(view: str) -> None:
     assert is_of_sigmoid(VIEWS[view](10 * scores.sigmoid())) is False
 
 
-def test_the_graph_shows_nothing_where_there_is_none_or_it_hides_functions() -> None:
+def test_no_sigmoid_is_seen_without_a_graph_or_where_the_graph_hides_it() -> None:
     scores = torch.randn(6, 4, requires_grad=True)
     assert is_of_sigmoid(scores.detach().sigmoid()) is None
     assert is_of_sigmoid(scores) is None
@@ -728,7 +732,7 @@ def test_logits_that_start_as_the_frequencies_of_the_classes_are_cooled() -> Non
     ],
 )
 @pytest.mark.parametrize("kind", ["logits", "probs"])
-def test_functions_of_probabilities_are_told_the_way_back(
+def test_functions_of_probabilities_are_refused_with_the_right_remedy(
     form: str, remedy: str, kind: str
 ) -> None:
     with pytest.raises(ValueError, match=remedy):

@@ -1,4 +1,4 @@
-"""Reports equal the metrics computed one by one, and the values of real networks."""
+"""Reports equal the metrics computed one by one, and known values of real networks."""
 
 import subprocess
 import sys
@@ -97,7 +97,9 @@ def test_intervals_of_scores_are_percentiles_over_the_resampled_rows(
         assert report["intervals"][name] == pytest.approx(expected, abs=1e-12), name
 
 
-def test_resamples_draw_n_of_n_and_more_of_them_begin_with_the_same() -> None:
+def test_resamples_draw_n_of_n_rows_and_the_first_do_not_depend_on_their_number() -> (
+    None
+):
     weights = torch.cat(list(resample_weights(50, 200, seed=0)))
     assert weights.shape == (200, 50)
     assert (weights.sum(dim=1) == 50).all()
@@ -258,7 +260,7 @@ def test_values_are_those_first_found(network: str, project_root: Path) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.uint16, torch.uint32, torch.uint64])
-def test_unsigned_labels_are_labels(dtype: torch.dtype) -> None:
+def test_unsigned_labels_are_accepted(dtype: torch.dtype) -> None:
     logits, labels = drawn()
     probs = torch.softmax(logits, dim=1)
     for metric, scores in (

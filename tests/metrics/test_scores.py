@@ -251,7 +251,7 @@ def test_labels_that_count_from_1_are_refused_without_their_last_class(
 
 
 def scores_of(predicted: Tensor, classes: int) -> Tensor:
-    """Logits whose largest is that of the predicted class."""
+    """Logits, of which the largest is that of the predicted class."""
     generator = torch.Generator().manual_seed(0)
     noise = torch.rand(len(predicted), classes, generator=generator)
     return noise.double() + 2 * torch.nn.functional.one_hot(predicted, classes)
@@ -278,7 +278,7 @@ def test_off_by_one_labels_of_a_decent_model_are_refused(
 
 
 def lesions(recall: float) -> tuple[Tensor, Tensor]:
-    """Pixels of two classes that the model mostly takes for the background, 0."""
+    """Predictions and labels of two classes; most missed pixels are predicted as 0."""
     generator = torch.Generator().manual_seed(round(100 * recall))
     labels = 1 + (torch.rand(3000, generator=generator) < 0.3).long()
     missed = torch.rand(3000, generator=generator) > recall
@@ -287,7 +287,9 @@ def lesions(recall: float) -> tuple[Tensor, Tensor]:
 
 
 def ordinal(low: int, high: int, shift: float, slope: float) -> tuple[Tensor, Tensor]:
-    """Ordered classes from `low` to `high`, whose number the model underestimates."""
+    """Predictions that are mostly too low, and labels from `low` to `high`, of ordered
+    classes.
+    """
     generator = torch.Generator().manual_seed(high)
     labels = torch.randint(low, high + 1, (600,), generator=generator)
     noise = 0.5 * torch.randn(600, generator=generator)
@@ -296,7 +298,7 @@ def ordinal(low: int, high: int, shift: float, slope: float) -> tuple[Tensor, Te
 
 
 def confused(prior: float) -> tuple[Tensor, Tensor]:
-    """Two rare classes that the model mostly takes for the frequent class 0."""
+    """Predictions and labels of two classes that the model often takes for class 0."""
     generator = torch.Generator().manual_seed(0)
     labels = 1 + (torch.rand(1000, generator=generator) < 0.1).long()
     others = torch.randint(3, (1000,), generator=generator)

@@ -1,4 +1,4 @@
-"""Rows of scores that were sorted apart from their labels are refused."""
+"""Rows of scores that were sorted without updating their labels are refused."""
 
 import re
 from pathlib import Path
@@ -35,7 +35,7 @@ def balanced(classes: int, rows: int = 1500, scale: float = 3.0) -> Drawn:
 
 
 def frequent(classes: int, share: float, rows: int = 3000) -> Drawn:
-    """Logits of a model whose first class has the frequency `share`, and labels."""
+    """Logits and labels of a model; the first class has the frequency `share`."""
     generator = np.random.default_rng(classes)
     others = generator.integers(1, classes, rows)
     labels = np.where(generator.uniform(size=rows) < share, 0, others)
@@ -64,7 +64,7 @@ CASES = {
 
 
 def sorted_rows(logits: Numbers, labels: Numbers, *, rising: bool = False) -> Drawn:
-    """The rows in falling or rising order, and the labels' positions in them."""
+    """The logits of each row in falling or rising order, and the labels' positions."""
     order = np.argsort(logits if rising else -logits, axis=1)
     positions = (order == labels[:, None]).argmax(axis=1)
     return np.take_along_axis(logits, order, axis=1), positions

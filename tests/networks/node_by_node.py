@@ -1,4 +1,4 @@
-"""The Tree-LSTM, one node after the other: equations 9 to 14 of Tai et al. 2015.
+"""The Tree-LSTM, computed node by node: equations 9 to 14 of Tai et al. 2015.
 
 Tests compare its values with those of the batched network; a benchmark compares its
 speed.

@@ -283,7 +283,7 @@ HUB_SPECS = [
 
 @pytest.mark.usefixtures("torch_cache", "timm_cache")
 @pytest.mark.parametrize("spec", HUB_SPECS, ids=lambda spec: spec.library)
-def test_without_weights_and_permission_or_network_the_error_says_why(
+def test_an_error_says_why_absent_weights_were_not_downloaded(
     spec: Backbone, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def unreachable(*_: Any, **__: Any) -> None:

@@ -84,7 +84,7 @@ def test_pixels_are_scaled_as_in_the_published_training(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", NATIVE_SIZES)
-def test_names_map_as_the_order_and_the_shapes_of_both_networks_say(
+def test_names_are_mapped_in_order_to_tensors_of_the_same_shapes(
     number: int,
 ) -> None:
     weights = weights_of(number)
@@ -127,7 +127,7 @@ def test_the_weights_of_another_network_are_refused(
         load_backbone(lite_spec(**changes), root=tmp_path, seed=0)
 
 
-def test_a_layer_more_or_less_or_of_another_shape_is_refused(tmp_path: Path) -> None:
+def test_an_extra_missing_or_misshapen_layer_is_refused(tmp_path: Path) -> None:
     network = timm.create_model("tf_efficientnet_lite0")
     whole = weights_of(0)
     less = {name: value for name, value in whole.items() if name != "_bn1.bias"}
@@ -157,7 +157,7 @@ def test_a_missing_package_is_one_line_that_names_the_extra() -> None:
     assert "\n" not in line
 
 
-def test_a_package_without_one_weights_file_is_refused() -> None:
+def test_a_package_without_exactly_one_weights_file_is_refused() -> None:
     assert distribution("pytest")
     with pytest.raises(InputError, match=r"must hold exactly one weights file, .*\[\]"):
         locate_weights(lite_spec(package="pytest"), root=Path("a"), download=False)

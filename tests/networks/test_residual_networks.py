@@ -96,8 +96,8 @@ def test_a_bottleneck_resnet_equals_its_classical_form(
 
 
 def preactivation_bottlenecks(state: State, maps: Tensor, *, double: bool) -> Tensor:
-    """The logits of He et al. 2016b in evaluation mode: convolutions read activated
-    maps.
+    """The logits of the network of He et al. 2016b in evaluation mode, in which
+    convolutions read activated maps.
 
     There are two stages; the first has a block with an identity shortcut.
     """

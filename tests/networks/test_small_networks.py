@@ -45,7 +45,7 @@ def test_a_small_convolutional_network_written_out(
 
 
 @pytest.mark.parametrize(("activation", "gain"), [("tanh", 1.0), ("relu", 2.0)])
-def test_weights_start_normal_with_the_variance_that_keeps_the_size(
+def test_initial_weights_are_normal_with_the_variance_that_preserves_the_scale(
     activation: str, gain: float
 ) -> None:
     torch.manual_seed(0)
