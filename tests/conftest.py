@@ -134,6 +134,6 @@ def _unpacked(name: str) -> bool:
 
 
 def pytest_unconfigure() -> None:
-    """Let Python collect all objects at exit; some libraries complain of any left over."""
+    """Let Python collect all objects at exit: libraries complain about any left."""
     gc.unfreeze()
     atexit.unregister(gc.freeze)

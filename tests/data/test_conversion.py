@@ -147,7 +147,7 @@ def test_ade20k(tmp_path: Path) -> None:
 
 
 def batches() -> dict[str, dict[str, Any]]:
-    """Two training batches and a validation part; each row starts with the red values."""
+    """Two training batches and a validation part; each row has the red values first."""
     generator = np.random.default_rng(0)
     parts = {}
     for name, labels in (

@@ -1,4 +1,4 @@
-"""A stage that is killed and restarted writes the same bytes as an uninterrupted one."""
+"""A stage that is killed and restarted writes the bytes of an uninterrupted run."""
 
 import os
 import signal

@@ -128,7 +128,7 @@ def chance_of_holding(
     looks: Sequence[int] = (),
     repeats: int,
 ) -> float:
-    """The share of simulated studies in which a claim holds at one of its looks.
+    """The share of simulated studies in which a claim holds at any of its looks.
 
     Args:
         criterion: The claim's criterion.
@@ -149,10 +149,10 @@ def chance_of_holding(
 
 
 def chance_of_a_false_hold(criterion: Criterion, parts: Parts, **design: Any) -> float:
-    """The chance that a claim holds with the true value at its bound.
+    """The chance that a claim holds if the true value is at its bound.
 
-    For a claim of which every part must hold, the worst case is simulated: the true
-    value of one part is at the bound, and the other parts always hold.
+    If every part of the claim must hold, the worst case is simulated: the true value of
+    one part is at the bound, and the other parts always hold.
     """
     if criterion.some:
         groups = [parts]

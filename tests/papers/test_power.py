@@ -54,7 +54,9 @@ def limit(repeats: int) -> float:
 # Simulation results for docs/scorecard/criteria.md. --------------------------------
 
 SIMULATED: dict[tuple[str, int], list[str]] = {}
-"""Claims with their shares, by what was simulated and the number of studies."""
+"""The claims and the shares of studies in which they held, by simulation and number of
+studies.
+"""
 
 
 def written(
@@ -77,7 +79,7 @@ def written(
 
 
 def folded(found: Sequence[str]) -> str:
-    """A table cell with the claims' shares; four or more fold behind their range."""
+    """A table cell of the claims' shares; four or more are folded under their range."""
     if len(found) < 4:
         return ", ".join(found)
     shares = sorted(one.rpartition(" ")[2] for one in found)
@@ -131,7 +133,7 @@ FROM_RECORDS = (
     "four-beat-one",
     "prediction-is-significant",
 )
-"""Claims that involve a fit, so whole records are simulated."""
+"""Claims that involve a fit; for these, whole records are simulated."""
 
 
 @dataclass(frozen=True)
@@ -227,7 +229,7 @@ def smooth_schedules() -> Design:
     return design
 
 
-def test_schedules_that_share_seeds_are_simulated_as_alike_as_they_are() -> None:
+def test_schedules_that_share_seeds_are_simulated_with_their_correlations() -> None:
     design = smooth_schedules()
     (block,) = power.blocks(design.parts)
     drawn = block.drawn(4000, np.random.default_rng(0))
@@ -264,7 +266,7 @@ def plain(n: int, tasks: int = 1) -> dict[str, OverTasks]:
 
 
 @pytest.mark.parametrize("looks", [(4, 6, 11), (2, 4, 10), (10, 20, 30), (4, 15)])
-def test_looking_again_makes_no_claim_hold_at_the_level_for_so_many_looks(
+def test_at_the_corrected_level_several_looks_make_no_false_claim_hold(
     looks: Sequence[int],
 ) -> None:
     repeats = 1000
@@ -370,7 +372,7 @@ def held(
     """Share of simulated records in which a claim holds in its primary study.
 
     `make` returns the runs, or a list with the runs at each look. Its docstring and
-    `design` name the simulation in docs/scorecard.md.
+    `design` name the simulation in docs/scorecard/criteria.md.
     """
     (claim,) = (each for each in claims if each.id == name)
     generator = np.random.default_rng(4)
@@ -449,7 +451,7 @@ class Sweeps:
         """Simulate the sweeps without an effect of the inverse temperature.
 
         Numbers of the same seed have the same correlations as in the runs. With
-        `looks`, returns the runs of the first seeds at each look.
+        `looks`, return the runs of the first seeds at each look.
         """
         values = self.runs.measurements["value"].to_numpy(float).copy()
         for places in self.columns.values():

@@ -23,7 +23,7 @@ def test_tables_follow_from_their_records(folder: Path, tmp_path: Path) -> None:
         write_csv(tmp_path / f"{name}.csv", make(runs))
         found = read_csv(tmp_path / f"{name}.csv")
         expected = read_csv(folder / "tables" / f"{name}.csv")
-        # Both tables have six digits, so the tolerances only allow for errors of
+        # Both tables have six digits, so the tolerances allow only for errors in
         # reading them.
         pd.testing.assert_frame_equal(
             found, expected, rtol=2e-8, atol=1e-12, obj=f"{folder}: {name}"

@@ -12,7 +12,9 @@ from softmax_temperature.papers.shared.runs import Runs
 
 @contextmanager
 def unchanged(runs: Runs) -> Iterator[Runs]:
-    """Give the runs to a block; fail at the end of the block if it changed the runs."""
+    """Yield the runs to a `with` block; fail at the end of the block if it changed
+    them.
+    """
     before = replace(
         runs,
         table=runs.table.copy(),
@@ -35,7 +37,7 @@ def _expect_same(table: pd.DataFrame, before: pd.DataFrame) -> None:
 
 
 def _types(table: pd.DataFrame) -> list[Any]:
-    """What `equals` ignores: types of the columns and axes, and names of the axes."""
+    """Properties that `equals` ignores: types of columns and axes, names of axes."""
     return [
         *((str(axis.dtype), list(axis.names)) for axis in table.axes),
         *((str(one), list(getattr(one, "categories", ()))) for one in table.dtypes),

@@ -116,9 +116,9 @@ def _add_pairs(rows: list[dict[str, Any]]) -> pd.DataFrame:
 
 
 def _add_rescaling(rows: list[dict[str, Any]], values: list[dict[str, Any]]) -> None:
-    """Add runs in which the rescaled loss with SGD gains at least 5 points.
+    """Add runs in which the rescaled loss with SGD is at least 5 points more accurate.
 
-    Only inverse temperatures above 100 gain.
+    Below an inverse temperature of 100, it is no more accurate than the plain loss.
     """
     arms = product(("sgd", "adam"), ("plain", "rescaled"), range(4), RESCALED_GRID)
     for optimizer, loss, seed, temperature in arms:

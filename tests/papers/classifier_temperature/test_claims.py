@@ -35,7 +35,9 @@ def pairs_of_trained(runs: Runs) -> pd.DataFrame:
     return pairs(runs, runs.select(TRAINED_PAIR))
 
 
-def test_a_study_as_the_paper_says_decides_what_it_can(runs: Runs) -> None:
+def test_in_a_study_that_agrees_with_the_paper_all_decided_claims_hold(
+    runs: Runs,
+) -> None:
     rows = judged(runs)
     undecided = {name for name, row in rows.items() if row["verdict"] == INCONCLUSIVE}
     # In these runs, the best inverse temperature depends on a single statistic, so
@@ -56,13 +58,13 @@ def test_validation_data_choose_the_temperature_and_data_sets_count(runs: Runs) 
     assert gain["cells"] == [f"search/{dataset}" for dataset in DATASETS]
 
 
-def test_feats_corr_is_set_against_each_other_statistic(runs: Runs) -> None:
+def test_feats_corr_is_compared_with_every_other_statistic(runs: Runs) -> None:
     tasks = judged(runs)["feats-corr-is-strongest"]["tasks"]
     assert len({task["part"] for task in tasks}) == 22
     assert len({task["value"] for task in tasks}) == 22
 
 
-def test_all_statistics_are_set_against_the_best_one_by_left_out_data_set(
+def test_all_statistics_are_compared_with_the_best_one_by_left_out_data_set(
     runs: Runs,
 ) -> None:
     trained = pairs_of_trained(runs)
@@ -95,7 +97,7 @@ def test_a_strong_correlation_may_have_either_sign(
     assert (row["unit"], row["n"]) == ("|r|", len(DATASETS))
 
 
-def test_four_statistics_are_set_against_the_best_one(runs: Runs) -> None:
+def test_four_statistics_are_compared_with_the_best_one(runs: Runs) -> None:
     # The optimum is the sum of four statistics, so each statistic explains a quarter of
     # its variance.
     pairs = runs.tables["pairs"]
@@ -111,7 +113,9 @@ def test_four_statistics_are_set_against_the_best_one(runs: Runs) -> None:
     assert row["value"] == pytest.approx((r["four_best"] - r["best"]).mean())
 
 
-def test_rescaling_is_judged_over_the_upper_half_by_repeat(runs: Runs) -> None:
+def test_rescaling_is_judged_by_repeat_over_the_upper_half_of_the_grid(
+    runs: Runs,
+) -> None:
     row = judged(runs)["rescaling-helps-sgd"]
     assert row["value"] == pytest.approx(0.0515)
     assert (row["n"], row["each"]) == (4, "repeats")
@@ -119,7 +123,8 @@ def test_rescaling_is_judged_over_the_upper_half_by_repeat(runs: Runs) -> None:
 
 
 def test_the_median_of_an_odd_grid_is_in_its_upper_half(runs: Runs) -> None:
-    # Of 1, 50 and 150, the accuracy rises by 0.0515 at 150 and by nothing at 50.
+    # On the grid 1, 50, 150, rescaling adds 0.0515 of accuracy at 150 and nothing at
+    # 50.
     odd = runs.only(~where(task="rescaling", inverse_temperature=250.0))
     row = judged(odd)["rescaling-helps-sgd"]
     assert row["value"] == pytest.approx(0.0515 / 2)
@@ -133,7 +138,9 @@ def test_a_plain_loss_that_is_better_contradicts_rescaling(runs: Runs) -> None:
     assert rows["rescaling-helps-sgd"]["verdict"] == CONTRADICTED
 
 
-def test_another_statistic_that_says_it_all_contradicts_both(runs: Runs) -> None:
+def test_another_statistic_that_explains_everything_contradicts_both_claims(
+    runs: Runs,
+) -> None:
     pairs = runs.tables["pairs"]
     rows = judged(changed_pairs(runs, feats_corr=pairs["dim"], dim=pairs["feats_corr"]))
     for name in ("feats-corr-is-strongest", "dimension-is-weak"):

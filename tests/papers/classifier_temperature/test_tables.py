@@ -1,4 +1,4 @@
-"""Each number in a table is that of its subset, method, rule or data set."""
+"""Each number in a table belongs to the subset, method, rule or data set beside it."""
 
 from dataclasses import replace
 from itertools import product
@@ -36,7 +36,9 @@ def _in_the_project(project_root: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.fixture
 def left_out(runs: Runs) -> Runs:
-    """Runs with median r 0.ijk in row i, subset j, method k; means are 0.1 larger."""
+    """Runs with a median r of 0.ijk in row i, subset j and method k; means are 0.1
+    larger.
+    """
     rows = [
         {
             "subset": SUBSETS[subset],
@@ -114,7 +116,9 @@ def test_rules_that_cost_the_same_have_one_order_in_table_and_figure(
 
 
 def with_costs(runs: Runs, costs: dict[str, float], outside: str) -> Runs:
-    """The runs with costs of rules; statistics are 1, but `dim` is 2 for `outside`."""
+    """The runs with these costs of rules; statistics are 1, but `dim` is 2 on data set
+    `outside`.
+    """
     pairs = changed_pairs(runs, **dict.fromkeys(STATISTICS, 1.0)).tables["pairs"]
     pairs.loc[pairs["dataset"] == outside, "dim"] = 2.0
     places = pairs[["dataset", "backbone"]]
@@ -182,7 +186,7 @@ def test_searches_have_the_accuracies_of_both_splits(runs: Runs) -> None:
     assert set(table["test_accuracy"]) == {0.7, 0.8, 0.99}
 
 
-def test_predictions_know_trained_backbones(runs: Runs) -> None:
+def test_backbones_of_predictions_are_known_as_trained_or_untrained(runs: Runs) -> None:
     rows = runs.tables["pairs"][["dataset", "backbone"]]
     expected = rows["backbone"] != "untrained-64"
     assert is_trained(runs, rows).tolist() == expected.tolist()

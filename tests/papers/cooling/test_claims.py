@@ -36,9 +36,10 @@ from tests.papers.unchanged import unchanged
 SEEDS = range(5)
 EPOCHS = 50
 GAINS = {"none": 0.0, "last_layer": 0.045, "periodic": 0.045, "distributed": 0.029}
-"""Gain of each mode without a schedule.
+"""Gain in accuracy of each mode without a learning-rate schedule.
 
-A piecewise schedule has less than half of this gain, a smooth schedule none.
+With a piecewise schedule the gain is less than half of this; with a smooth schedule
+there is none.
 """
 FACTORS = ("last_layer-0.5", "last_layer-0.75", "last_layer-1.25")
 LAST_LAYER = where(experiment="vgg", mode="last_layer")
@@ -58,7 +59,7 @@ def runs() -> Iterator[Runs]:
 
 
 def _runs() -> Runs:
-    """A study in which all claims hold that its runs can decide."""
+    """A study in which every claim that its runs can decide holds."""
     names = [
         Run("vgg", schedule, arm, seed)
         for schedule in SCHEDULES
@@ -120,7 +121,7 @@ def shifted(runs: Runs, by: float, which: Where) -> Runs:
     return measured_anew(runs, "accuracy", lambda rows: rows["value"] + by, which)
 
 
-def test_runs_like_the_papers_hold(runs: Runs) -> None:
+def test_all_claims_hold_for_runs_like_the_papers(runs: Runs) -> None:
     rows = judged(runs)
     assert len(rows) == len(CLAIMS)
     verdicts = {name: row["verdict"] for name, row in rows.items()}
@@ -128,7 +129,7 @@ def test_runs_like_the_papers_hold(runs: Runs) -> None:
     assert verdicts == dict.fromkeys(rows, HOLDS) | elsewhere
 
 
-def test_accuracy_is_the_mean_of_the_last_ten_epochs_and_the_last_stands_beside(
+def test_accuracy_is_the_mean_of_ten_epochs_and_the_note_has_the_last_one(
     runs: Runs,
 ) -> None:
     row = verdict(runs, "last-layer-helps-without-schedule")
@@ -171,7 +172,7 @@ def test_accuracy_is_the_mean_of_the_last_ten_epochs_and_the_last_stands_beside(
         ("factors-up-to-1-help", -0.1, where(factor=0.5)),
     ],
 )
-def test_a_claim_is_contradicted_when_its_runs_are_turned(
+def test_a_claim_is_contradicted_if_its_runs_are_reversed(
     runs: Runs, name: str, by: float, which: Where
 ) -> None:
     assert verdict(shifted(runs, by, which), name)["verdict"] == CONTRADICTED
@@ -212,7 +213,7 @@ def test_an_arm_is_judged_by_its_values_and_not_by_its_name(
     assert "/last_layer/" in other.select(where(**factors))["cell"].iloc[0]
 
 
-def test_a_factor_that_another_name_promised_is_the_part_that_is_judged(
+def test_a_part_is_judged_by_its_factor_and_not_by_the_arms_name(
     runs: Runs,
 ) -> None:
     other = changed(runs, where(factor=0.5), factor=0.25)
@@ -304,7 +305,7 @@ def test_last_layer_is_best_only_if_it_is_within_a_point_on_every_schedule(
     name = "last-layer-is-best"
     assert verdict(runs, name)["verdict"] == HOLDS
     # Last layer Cooling is two points worse than distributed Cooling on one schedule,
-    # but less than half a point on average.
+    # but on average less than half a point worse.
     behind = where(mode="distributed", schedule="piecewise")
     level = {"none": 0.016, "piecewise": 0.0064 + 0.02}
     runs = shifted(runs, level["none"], where(mode="distributed", schedule="none"))
@@ -362,7 +363,7 @@ def test_cifar100_has_claims_of_its_own(runs: Runs) -> None:
         assert verdict(other, name)["verdict"] == NOT_TESTED
 
 
-def test_an_overflow_with_redistribution_contradicts_and_others_stand_beside(
+def test_only_an_overflow_with_redistribution_contradicts_and_others_are_noted(
     runs: Runs,
 ) -> None:
     name = "redistribution-prevents-overflow"
@@ -385,7 +386,7 @@ def ablations() -> Iterator[Runs]:
 
 
 def _ablations() -> Runs:
-    """Runs of profile cooling_ablations in which Cooling gains with every change."""
+    """Runs of profile cooling_ablations in which Cooling helps with every change."""
     pairs = [("vgg", arm) for arm in ("none", "last_layer")]
     pairs += [(name, arm) for name in ABLATIONS for arm in ("none", "last_layer")]
     pairs += [("each-batch", "last_layer-each-batch")]
@@ -439,7 +440,7 @@ def test_two_changes_at_once_are_none_of_the_ablations(ablations: Runs) -> None:
     assert "missing: Adam" in row["note"]
 
 
-def test_cooling_after_each_batch_may_bring_something(ablations: Runs) -> None:
+def test_a_gain_from_cooling_after_each_batch_contradicts(ablations: Runs) -> None:
     better = shifted(ablations, 0.02, where(experiment="each-batch"))
     row = verdict(better, "cooling-each-batch-brings-nothing")
     assert row["verdict"] == CONTRADICTED

@@ -90,7 +90,7 @@ def test_a_network_with_a_baseline_of_its_own_in_figure_1_comes_first(
     assert second.get_title() == "CIFAR-10; small VGG"
 
 
-def test_a_ruinous_factor_leaves_the_scale_to_the_others(runs: Runs) -> None:
+def test_a_ruinous_factor_does_not_set_the_scale(runs: Runs) -> None:
     hot = where(experiment="factors", factor=1.25)
     trained = changed(runs, hot, overflowed=False)
     rows = pd.DataFrame({"run": trained.select(hot).index, "value": 0.2})
@@ -188,7 +188,7 @@ def test_the_panel_shows_void_in_black_and_counts_pixels_without_it(
     assert without.get_ylabel() == "No Cooling\nmIoU 40.0 %"
 
 
-def test_training_curves_have_a_row_a_schedule_and_test_data_their_own_scale(
+def test_training_curves_have_one_row_per_schedule_and_test_data_their_own_scale(
     runs: Runs,
 ) -> None:
     panels = drawn("curves", runs).axes

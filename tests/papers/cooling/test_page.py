@@ -211,7 +211,7 @@ def test_gains_without_a_schedule_and_with_steps_have_the_verdicts_intervals(
         if schedule in {"none", "piecewise"}:
             row = rows[name.format("out" if schedule == "none" else "-piecewise")]
             assert (row["low"], row["high"]) == pytest.approx(ours.ends, rel=1e-5)
-    # This claim holds only narrowly, so the page shows enough digits to tell.
+    # This claim holds only narrowly, so the page quotes its interval to two decimals.
     row = rows["distributed-is-on-par-on-all-schedules"]
     ends = f"[{100 * row['low']:.2f}, {100 * row['high']:.2f}]"
     assert f"{points(row['value'])} {ends} (96.7 %, six seeds)" in page
@@ -229,7 +229,9 @@ def test_the_page_quotes_the_archived_study(page: str) -> None:
     assert f"loses {points(-periodic['value'])} points with the cosine" in page
 
 
-def test_what_collapses_and_what_crelu_ends_at(page: str) -> None:
+def test_the_page_quotes_the_collapsed_accuracies_and_those_with_crelu(
+    page: str,
+) -> None:
     runs = read(folder(HALF))
     chosen = runs.select(FACTOR_ABOVE_1)
     assert chosen["diverged"].all()

@@ -62,7 +62,7 @@ def test_a_number_of_table_1_by_hand(runs: Runs) -> None:
     assert row[about].tolist() == ["vgg", 3, 0, False, "measured"]
 
 
-def test_the_mean_of_the_last_epochs_stands_before_the_last_one() -> None:
+def test_the_mean_of_the_last_epochs_comes_before_the_last_epoch() -> None:
     def values(run: Run) -> Rows:
         """Accuracies of seed 0 end at 79.5 %; the last six have a mean of 79.0 %."""
         curve = [0.1] * 24 + [0.789] * 5 + [0.795]
@@ -80,7 +80,7 @@ def test_the_mean_of_the_last_epochs_stands_before_the_last_one() -> None:
     assert last["ours"] == pytest.approx(0.797)
 
 
-def test_fewer_images_stand_beside_the_printed_numbers_without_a_difference(
+def test_results_with_fewer_images_have_no_difference_from_the_printed_numbers(
     runs: Runs,
 ) -> None:
     table = made("table_1", changed(runs, train_images=10_000))
@@ -139,7 +139,7 @@ def test_lost_seeds_are_counted_by_how_they_were_lost_and_in_no_mean(
     assert row[about].tolist() == [True, 0, 3, "diverged"]
 
 
-def test_a_run_stands_where_its_factors_belong_and_not_where_its_arm_is_called(
+def test_a_run_is_listed_by_its_factors_and_not_by_its_arms_name(
     runs: Runs,
 ) -> None:
     other = changed(runs, LAST_LAYER, factor=0.5)
@@ -167,7 +167,7 @@ def test_segmentation_is_that_of_the_last_epoch(runs: Runs) -> None:
     assert row["seeds"] == 2
 
 
-def test_segmentation_of_the_papers_data_stands_beside_the_printed_numbers(
+def test_segmentation_of_the_papers_data_is_shown_beside_the_printed_numbers(
     runs: Runs,
 ) -> None:
     ade = changed(runs, where(task="segmentation"), dataset="ade20k")

@@ -1,4 +1,4 @@
-"""Verdicts follow from the runs: claims hold, are contradicted, or inconclusive."""
+"""Verdicts follow from the runs: claims hold, are contradicted, or are inconclusive."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -58,7 +58,7 @@ DATASETS = {IMAGES: "cifar10", TEXTS: "sst_trees", IMDB: "imdb"}
 SELECTED = 6
 """Epoch that the experiments on texts select."""
 CALIBRATED = 2
-"""Epoch with the lowest ECE; its accuracy is a point lower."""
+"""Epoch with the lowest ECE; its accuracy is a point lower than that of the others."""
 EPOCHS = range(1, 8)
 BLEU = {"CE": 0.24, "LS": 0.25, "FL": 0.27}
 TRANSLATION_ECE = {"CE": 0.06, "LS": 0.03, "FL": 0.01}
@@ -110,8 +110,8 @@ def history(number: int, arm: str, seed: int) -> list[dict[str, Any]]:
 
 
 def evaluation(row: dict[str, Any], number: int, arm: str) -> list[dict[str, Any]]:
-    """Values after a run's selected epoch and after its last one (for images, the
-    same).
+    """Values after a run's selected epoch and after its last one, which are the same
+    epoch for images.
     """
     is_ce = arm == "CE"
     noise = jitter(arm, row["seed"])
@@ -242,7 +242,7 @@ def judged(runs: Runs, name: str) -> dict[str, Any]:
     return judge_all("focal", [claim], runs, profile=profile)[0]
 
 
-def test_runs_like_the_papers_hold(runs: Runs) -> None:
+def test_all_claims_hold_for_runs_like_the_papers(runs: Runs) -> None:
     verdicts = {claim.id: judged(runs, claim.id)["verdict"] for claim in CLAIMS}
     assert verdicts == dict.fromkeys((claim.id for claim in CLAIMS), HOLDS)
     row = judged(runs, "flsd-53-detects-outliers")
@@ -343,7 +343,7 @@ def test_runs_like_the_papers_hold(runs: Runs) -> None:
         ),
     ],
 )
-def test_each_is_contradicted_when_its_runs_are_turned(
+def test_each_claim_is_contradicted_if_its_runs_are_reversed(
     runs: Runs, name: str, metric: str, by: float, chosen: dict[str, Any]
 ) -> None:
     assert judged(shifted(runs, metric, by, **chosen), name)["verdict"] == CONTRADICTED
@@ -414,7 +414,8 @@ def test_scaled_texts_are_judged_at_their_last_epoch_where_it_was_evaluated(
 
 
 def test_early_stopping_never_chooses_an_untrained_network(runs: Runs) -> None:
-    # CE is calibrated best by far after epoch 1, but is 40 points less accurate then.
+    # CE is by far best calibrated after epoch 1, but at that point it is 40 points less
+    # accurate.
     early = shifted(runs, "accuracy", -0.4, among=MAIN, epoch=1)
     early = shifted(early, "ece", -1.0, among=MAIN & CE, epoch=1)
     assert judged(early, "early-stopping-does-not-save-ce")["verdict"] == HOLDS
@@ -529,10 +530,10 @@ def test_a_printed_number_is_that_of_the_part_that_is_shown(
     assert row["published"] == pytest.approx(printed[name], abs=1e-3)
 
 
-def test_one_epoch_out_of_order_contradicts_what_is_said_of_all_of_them(
+def test_one_epoch_out_of_order_contradicts_a_claim_about_all_epochs(
     runs: Runs,
 ) -> None:
-    # On average over the seven epochs, the order stays: 14.7 < 15.
+    # On average over the seven epochs, the order is unchanged: 14.7 < 15.
     turned = shifted(runs, "feature_norm", 5, among=MAIN & FL_2, epoch=5)
     row = judged(turned, "feature-norm-order")
     assert row["verdict"] == CONTRADICTED

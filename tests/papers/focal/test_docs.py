@@ -34,7 +34,9 @@ def page(project_root: Path) -> str:
 
 
 def in_translation_after_scaling(root: Path) -> Iterator[tuple[float, float, float]]:
-    """Focal loss minus each other loss in ECE after scaling, with a 95 % interval."""
+    """Yield the ECE after scaling of focal loss minus that of each other loss, with the
+    ends of its 95 % interval.
+    """
     folder = root / "results" / "translation_multi30k" / "focal"
     runs = pd.read_csv(folder / "runs.csv")
     values = pd.read_csv(folder / "tables" / "values.csv", low_memory=False)
@@ -48,10 +50,11 @@ def in_translation_after_scaling(root: Path) -> Iterator[tuple[float, float, flo
 
 
 def estimates(root: Path) -> Iterator[tuple[float, float, float]]:
-    """Yield every claim's and task's value and interval, as stored and times 100.
+    """Yield the value and interval of every claim and of its tasks.
 
-    Each of them also occurs with the opposite sign. The differences in translation
-    after scaling belong to no claim.
+    Each is yielded as stored and times 100, and both with either sign. The differences
+    in translation after scaling, which belong to no claim, are yielded with the
+    opposite sign, times 100.
     """
     for value, low, high in in_translation_after_scaling(root):
         yield -100 * value, -100 * high, -100 * low

@@ -43,7 +43,7 @@ def made(runs: Runs, project_root: Path) -> dict[str, pd.DataFrame]:
 
 @pytest.fixture
 def written(made: dict[str, pd.DataFrame]) -> dict[str, pd.DataFrame]:
-    """The tables that the figures read, as copies of each test's own."""
+    """Copies of the tables that the figures read, made anew for each test."""
     return {name: table.copy() for name, table in made.items()}
 
 
@@ -242,7 +242,7 @@ def test_roc_curves_say_their_area_over_seeds(runs: Runs) -> None:
         for panel in (axes[0], axes[3])
     )  # type: ignore[union-attr]
     assert list(lines(axes[0]))[1:] == ["CE", "Brier", "FL-3", "FLSD-53"]
-    # Curves are told apart without their colours.
+    # Curves can be told apart without their colours.
     dashes = {str(line._unscaled_dash_pattern) for line in axes[0].lines[1:]}  # type: ignore[attr-defined]
     assert len(dashes) == 4
     assert first == ["82.5 ± 0.7", "82.0", "82.5 ± 0.7", "92.5 ± 0.7"]

@@ -54,7 +54,7 @@ def test_a_part_of_a_data_set_is_named_with_its_size(
     texts = tidied(replace(runs, table=table))
     assert cell(made("table_2", texts), task=DIGITS, method="CE")["dataset"] == name
     assert title(texts, DIGITS).startswith(f"{words}; ")
-    # Reading the runs again adds no second number.
+    # Tidying the runs again does not add the size a second time.
     assert tidied(texts).table["dataset"].equals(texts.table["dataset"])
 
 
@@ -93,7 +93,7 @@ def test_numbers_over_seeds_by_hand(runs: Runs) -> None:
     [table for table in TABLES if isinstance(table, LossTable)],
     ids=lambda table: table.name,
 )
-def test_every_printed_number_is_there_once_also_if_nothing_finished(
+def test_every_printed_number_is_there_once_even_if_nothing_finished(
     runs: Runs, table: LossTable
 ) -> None:
     printed = pd.DataFrame({"value": [], "unit": []})
@@ -122,7 +122,7 @@ def test_an_arm_has_the_label_of_its_loss_whatever_a_profile_calls_it(
     assert set(ours.loc[ours["method"] == "FL-5", "published"].isna()) == {True}
 
 
-def test_what_no_experiment_gives_is_not_run_and_says_which_profile_would(
+def test_a_printed_number_without_runs_names_the_profile_that_has_them(
     runs: Runs,
 ) -> None:
     rows = made("table_1", runs).query("ours != ours and method != 'Brier'")
@@ -147,7 +147,9 @@ def test_losses_stand_in_the_papers_order_and_others_follow(runs: Runs) -> None:
     assert LS_01.mask(smoothed).any()
 
 
-def test_sets_of_other_images_are_part_of_the_name(runs: Runs) -> None:
+def test_the_name_of_a_data_set_includes_the_sets_that_it_is_compared_with(
+    runs: Runs,
+) -> None:
     table = made("table_3", runs)
     names = table.loc[table["status"] == "measured", "dataset"]
     assert set(names) == {

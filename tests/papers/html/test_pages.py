@@ -273,7 +273,9 @@ def test_equations_are_mathml(paper: str) -> None:
     ], "the text refers to the notebook"
 
 
-def test_the_page_keeps_the_order_of_the_notebook_and_nothing_acts() -> None:
+def test_the_page_keeps_the_order_of_the_notebook_and_runs_none_of_its_scripts() -> (
+    None
+):
     html = content(notebook())
     parts = [
         "In this profile.",
@@ -493,7 +495,7 @@ def test_a_claim_links_to_the_cells_behind_it_with_all_seeds_together(
         ("nobody/knows", ""),
     ],
 )
-def test_a_number_links_to_the_cells_whose_names_begin_as_it_says(
+def test_a_number_links_to_the_cells_in_the_folder_that_it_names(
     results: Path, cells: str, place: str
 ) -> None:
     show_alone(results, link("1", cells))
@@ -532,7 +534,7 @@ def show_alone(results: Path, html: str) -> None:
     nbformat.write(notebook, path)
 
 
-def test_the_records_say_all_that_made_a_number(results: Path) -> None:
+def test_the_records_list_everything_behind_a_number(results: Path) -> None:
     shown = page(results, "toy/pages/focal-records.html").text
     digests = ("aaaaaaaaaaaa", "cccccccccccc", "ffffffffffff")
     for said in (

@@ -1,4 +1,4 @@
-"""Verdicts are right near a bound, for several parts, and pooled over tasks.
+"""Verdicts are right near a bound, for several parts, and for values of several tasks.
 
 A verdict names the parts of its claim that were not run.
 """
@@ -105,7 +105,7 @@ def judged(
             INCONCLUSIVE,
         ),  # This interval exceeds the region on both sides.
         (equivalent(0.2), [seeds(-0.5)], CONTRADICTED),
-        # An interval that ends exactly at the bound does not pass it.
+        # An interval that ends exactly at the bound does not count as beyond it.
         (above(0.5), [Drawn(0.6, (0.5,) * 9 + (0.7,) * 9, 3)], INCONCLUSIVE),
         (below(0.5), [Drawn(0.6, (0.5,) * 9 + (0.7,) * 9, 3)], CONTRADICTED),
         # All parts must hold, unless the criterion says that one is enough. One of
@@ -218,13 +218,13 @@ def test_the_interval_at_another_level_leaves_the_verdict_and_its_part() -> None
     assert at_level(row, measurement, 0.9) == row
 
 
-def test_values_without_a_spread_detect_anything_and_one_value_nothing() -> None:
+def test_any_effect_is_detectable_without_a_spread_and_none_with_one_value() -> None:
     equal = OverTasks((Task("", (0.5, 0.5, 0.5)),))
     assert equal.detectable() == pytest.approx(0, abs=1e-8)
     assert OverTasks((Task("", (0.5,)),)).detectable() is None
 
 
-def test_an_equivalence_is_planned_for_no_effect_and_a_share_for_its_own() -> None:
+def test_an_equivalence_is_planned_for_an_effect_of_0_and_a_share_for_1() -> None:
     row = judged(equivalent(0.2), seeds(0.1))
     margin = row["detectable"]
     # For a power of 80 %, each of the two tests may fail one time in ten.
@@ -360,7 +360,7 @@ def test_tasks_that_share_seeds_are_averaged_within_a_seed() -> None:
     one = Task("cosine", luck, seeds=(0, 1, 2), shares="digits, vgg")
     same = OverTasks((one, replace(one, name="linear")))
     assert same.estimate() == OverTasks((one,)).estimate()
-    # Only common seeds count: the arms' means are 0.15 and 0.3.
+    # Only common seeds count: the means within seeds 0 and 1 are 0.15 and 0.3.
     other = Task("linear", (0.2, 0.4, 9.0), seeds=(0, 1, 5), shares="digits, vgg")
     found = OverTasks((one, other)).estimate()
     assert (found.value, found.n) == (pytest.approx(0.225), 2)
@@ -381,7 +381,7 @@ def test_a_mean_decides_nothing_where_one_of_its_tasks_decides_the_opposite() ->
     assert judged(above(), seeds(0.05, 1.0))["verdict"] == HOLDS, "one is open"
 
 
-def test_values_of_a_grid_and_of_choices_on_the_others_have_wider_intervals() -> None:
+def test_a_grid_and_choices_made_on_other_values_widen_the_interval() -> None:
     assert OverTasks(
         (Task("", (1.1, 1.1, 1.1)),), resolution=0.1
     ).estimate().sd == pytest.approx(0.1 / 12**0.5)
@@ -508,7 +508,7 @@ def test_a_part_that_was_looked_at_more_often_has_a_level_of_its_own() -> None:
         ),
     ],
 )
-def test_what_widens_an_interval_or_moves_a_value_stands_beside_it(
+def test_a_remark_says_what_widens_an_interval_or_moves_a_value(
     part: Quantity, remark: str
 ) -> None:
     row = judged(above(), part)

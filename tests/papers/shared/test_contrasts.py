@@ -111,7 +111,7 @@ def test_reasons_that_differ_are_given_after_the_parts_names() -> None:
     assert reasons({}) == ""
 
 
-def test_a_part_that_was_not_run_is_missing_unless_it_is_not_required() -> None:
+def test_a_part_that_was_not_run_is_missing_unless_it_is_optional() -> None:
     contrasts = {
         "gamma 3": FOCAL_AGAINST_CE,
         "gamma 2": Difference(of=ACCURACY, first=where(gamma=2.0), second=CE),
@@ -152,7 +152,7 @@ def test_a_part_takes_no_seed_from_another_part() -> None:
     assert only_part(turned, both).estimate().n == 1
 
 
-def test_a_row_names_the_values_of_a_factor_over_which_it_is_an_average() -> None:
+def test_a_row_names_the_values_of_a_factor_over_which_it_averages() -> None:
     schedules = ("cosine", "linear", "none")
     rows = [
         {"loss": loss, "seed": seed, "schedule": "none", "value": value}
@@ -166,7 +166,7 @@ def test_a_row_names_the_values_of_a_factor_over_which_it_is_an_average() -> Non
     assert everything.measure(runs_of(rows)).qualifier == ""
 
 
-def test_if_no_part_was_run_the_reason_is_its_own() -> None:
+def test_if_no_part_was_run_the_reason_is_that_of_the_first_part() -> None:
     contrasts = {
         "gamma 2": Difference(of=ACCURACY, first=where(gamma=2.0), second=CE),
         "gamma 4": Difference(of=ACCURACY, first=where(gamma=4.0), second=CE),
@@ -176,7 +176,7 @@ def test_if_no_part_was_run_the_reason_is_its_own() -> None:
     assert measurement.missing == {"": reason}
 
 
-def test_two_runs_that_could_stand_for_one_are_refused() -> None:
+def test_two_runs_that_differ_only_in_another_factor_are_refused() -> None:
     twice = two_losses()
     other = twice.table.iloc[[1]].assign(gamma=3.0, learning_rate=0.5, cell="made/x/0")
     other.index = [99]
@@ -279,7 +279,7 @@ def test_another_number_of_the_same_runs_is_shown_next_to_it() -> None:
     assert measurement.note_values == pytest.approx((0.02,))
 
 
-def test_a_share_counts_seeds_with_which_every_run_is_so() -> None:
+def test_a_share_counts_the_seeds_for_which_all_runs_have_the_property() -> None:
     rows = [
         {"loss": "focal", "gamma": gamma, "seed": seed, "value": 0.5, "diverged": lost}
         for gamma, seed, lost in ((1.0, 0, True), (2.0, 0, True), (1.0, 1, True))
@@ -295,13 +295,13 @@ def test_a_share_counts_seeds_with_which_every_run_is_so() -> None:
     assert measurement.unit == "of the seeds diverged"
 
 
-def test_a_share_on_other_data_than_the_papers_is_not_its_own() -> None:
+def test_a_share_on_other_data_is_not_one_of_the_paper() -> None:
     rows = [{"loss": "ce", "seed": 0, "value": 0.5, "own": False, "diverged": True}]
     contrast = Proportion(of=Having("diverged", where(diverged=True)))
     assert only_part(contrast, runs_of(rows)).of_paper() is None
 
 
-def test_a_mean_is_of_the_numbers_themselves_over_tasks() -> None:
+def test_a_mean_averages_the_numbers_themselves_over_the_papers_tasks() -> None:
     rows = [
         {"loss": "ce", "dataset": name, "seed": seed, "value": value, "own": own}
         for name, own, values in (

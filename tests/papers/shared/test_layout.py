@@ -1,4 +1,4 @@
-"""Tables beside printed numbers have the right values, and a layout for readers."""
+"""Tables beside printed numbers have the right values and are laid out for readers."""
 
 from pathlib import Path
 
@@ -122,7 +122,7 @@ def test_numbers_have_four_digits_or_five() -> None:
 
 @pytest.fixture
 def table() -> pd.DataFrame:
-    """A table of two methods and two tasks, of which one task was run.
+    """A table of two methods and two tasks, one of which was run.
 
     Only one of its two metrics has printed numbers.
     """

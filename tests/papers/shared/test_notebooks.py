@@ -89,7 +89,7 @@ def test_numbers_link_to_the_records_of_the_cells_which_are_not_shown() -> None:
         assert "cells" not in data
 
 
-def test_what_was_not_run_is_left_out_and_a_table_of_nothing_else_is_none() -> None:
+def test_rows_that_were_not_run_are_left_out_and_a_table_of_only_such_is_none() -> None:
     rows = [[Linked("1", "a/b"), "2", "–"], ["–", "3", "not run: profile paper"]]
     table = pd.DataFrame(rows, columns=["CE", "printed", "status"], dtype=object)
     data = shown(table, "t").data
@@ -98,7 +98,7 @@ def test_what_was_not_run_is_left_out_and_a_table_of_nothing_else_is_none() -> N
     assert shown(table[1:], "t") is None
 
 
-def test_a_figure_is_shown_as_wide_as_its_part_of_the_page_and_none_is_not_written(
+def test_a_figure_is_shown_in_proportion_to_its_width_and_none_writes_no_file(
     tmp_path: Path,
 ) -> None:
     image = drawn(Figure(figsize=(2.5, 1)), tmp_path, "half")
@@ -191,7 +191,7 @@ def test_names_of_parameters_are_in_words() -> None:
 
 
 @pytest.mark.usefixtures("in_project")
-def test_a_hidden_task_is_in_no_table_and_no_written_one() -> None:
+def test_a_hidden_task_is_neither_in_shown_tables_nor_in_written_ones() -> None:
     plain = opened("focal", "translation_multi30k")
     assert "digits-100" in set(plain.written["table_1"]["task"])
     study = opened("focal", "translation_multi30k", hidden=placeholders)
@@ -241,7 +241,7 @@ def test_only_the_runs_of_the_arms_are_shown() -> None:
 
 
 @pytest.mark.usefixtures("in_project")
-def test_what_follows_has_the_claims_of_a_place_and_of_no_longer_number() -> None:
+def test_claims_follow_their_table_and_not_one_with_a_longer_number() -> None:
     study = opened("cooling", "cooling_full")
     said = study.follows("Table 1")
     assert isinstance(said, Markdown)

@@ -31,7 +31,7 @@ from softmax_temperature.tools.notebooks import write_contents
 FOLDER = Path("results/mini")
 
 
-def test_a_table_has_the_digits_that_carry_and_is_written_the_same_again(
+def test_a_table_has_its_significant_digits_and_is_written_the_same_again(
     tmp_path: Path,
 ) -> None:
     normal = np.random.default_rng(0).normal(size=50)
@@ -82,7 +82,7 @@ def test_numbers_are_rounded_again_and_texts_stay(tmp_path: Path) -> None:
     assert json.loads((tmp_path / "t.json").read_text()) == {"a": [0.123457, 7]}
 
 
-def test_committed_numbers_have_the_digits_that_carry(project_root: Path) -> None:
+def test_committed_numbers_have_only_significant_digits(project_root: Path) -> None:
     paths = sorted((project_root / "results").glob("*/*/tables/*.csv"))
     paths += sorted((project_root / "results").glob("*/*/runs.csv"))
     fields = {

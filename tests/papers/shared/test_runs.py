@@ -309,7 +309,7 @@ def test_seeds_stay_whole_numbers_where_some_runs_have_none(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(("asked", "stays"), [("53", True), ("5", False)])
-def test_a_factor_that_is_a_text_of_digits_is_known_again(
+def test_a_factor_that_is_a_text_of_digits_is_recognised(
     tmp_path: Path, stage: MadeStage, asked: str, stays: bool
 ) -> None:
     folder = tmp_path / "results/study/paper"

@@ -104,7 +104,7 @@ def test_cells_are_named_by_their_stage_and_numbers_as_their_names_have_them() -
         assert apart(together([*some, *some])) == some
 
 
-def test_links_carry_any_name_whole_and_as_text_and_others_stay() -> None:
+def test_links_carry_hostile_names_as_text_and_other_links_are_unchanged() -> None:
     html = "".join(f"<td>{link('1', name)}</td>" for name in (*HOSTILE, HOSTILE[0]))
     assert "<script>" not in html
     pages = relinked(html, lambda name: f"page#{HOSTILE.index(name)}")

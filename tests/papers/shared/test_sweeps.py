@@ -80,8 +80,8 @@ GAP = ChosenDifference(of=ACCURACY, over=BETA, chosen_by=VALIDATION)
 def test_values_are_chosen_by_the_validation_data_of_the_other_seeds() -> None:
     runs = runs_of(swept(TEST, VALIDATION_NUMBERS))
     # By the validation numbers without seed 0, the best inverse temperature is 10 (0.8
-    # against 0.5). Without seed 1 or 2, the best is 1 (0.7 against 0.5). Seed 0's own
-    # numbers would choose 1. The worst is always 0.1.
+    # against 0.5). Without seed 1, or without seed 2, the best is 1 (0.7 against 0.5).
+    # Seed 0's own numbers would choose 1. The worst is always 0.1.
     assert numbers_of(GAP, runs) == pytest.approx([0.7 - 0.5, 0.8 - 0.6, 0.9 - 0.7])
     assert only_part(GAP, runs).tasks[0].name == "cifar10, vgg"
 
@@ -155,7 +155,7 @@ def test_a_value_that_was_lost_with_all_other_seeds_cannot_be_chosen() -> None:
     assert numbers == pytest.approx([0.5 - 0.6])
 
 
-def test_a_network_each_is_a_part_each() -> None:
+def test_each_network_is_a_part_of_its_own() -> None:
     rows = swept(TEST, VALIDATION_NUMBERS)
     rows += swept({0.1: (0.5, 0.6), 1.0: (0.6, 0.8)}, network="gru", own=False)
     parts = replace(GAP, split_by="network").measure(runs_of(rows)).parts
@@ -404,7 +404,7 @@ def test_spreads_of_two_sweeps_are_not_one_line() -> None:
         SPREAD.measure(runs_of(spread_out(SPREADS)))
 
 
-def test_a_spread_of_nothing_does_not_count_and_two_are_too_few() -> None:
+def test_a_spread_of_zero_does_not_count_and_two_spreads_are_too_few() -> None:
     more = {"vgg": SPREADS["vgg"] | {100.0: 0.0}, "mlp": {1.0: 0.5, 10.0: 0.4}}
     measurement = SPREAD_OF_EACH.measure(runs_of(spread_out(SPREADS | more)))
     assert vars(measurement.parts["vgg"]) == pytest.approx(vars(line_through("vgg")))

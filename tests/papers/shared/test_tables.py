@@ -86,7 +86,7 @@ def test_the_error_is_only_ours_if_the_number_of_printed_runs_is_unknown() -> No
     assert difference == pytest.approx(0.15 / (0.005 / 2) ** 0.5)
 
 
-def test_a_single_seed_has_the_error_that_its_number_brings() -> None:
+def test_a_single_seed_has_the_error_of_its_own_number() -> None:
     number = Number("accuracy", Metric("accuracy"), error=Factor("error"))
     table = replace(TABLE, numbers=(number,), printed_runs=None)
     single = table.make(runs_of(trained(0.7, error=0.05)))

@@ -143,7 +143,7 @@ def test_a_strong_effect_of_the_norm_is_not_weak() -> None:
     assert row["verdict"] == CONTRADICTED
 
 
-def test_norms_within_one_regime_cannot_tell() -> None:
+def test_norms_within_one_regime_do_not_test_the_claim() -> None:
     row = judged(NORM, noisy("wrn", WRN), pairs(0.01, norm=3.3))
     assert row["verdict"] == NOT_TESTED
     assert "norms from 0 to 3.3 cannot show more than one regime" in row["note"]
@@ -161,7 +161,7 @@ def test_norms_show_two_regimes_if_they_reach_from_1_to_10(
     assert (reason == "") == are_two
 
 
-def test_an_effect_of_the_norm_needs_one_of_the_temperature_beside_it() -> None:
+def test_an_effect_of_the_norm_is_not_tested_without_a_sweep_of_temperatures() -> None:
     row = judged(NORM, noisy("gru", GRU), pairs(0.01))
     assert row["verdict"] == NOT_TESTED
     assert "no sweep of inverse temperatures to compare with" in row["note"]
@@ -169,8 +169,8 @@ def test_an_effect_of_the_norm_needs_one_of_the_temperature_beside_it() -> None:
 
 def test_one_mean_minus_half_of_another_by_hand() -> None:
     # The first values have variance 2, and the halves of the second values have
-    # variance 8 / 4 = 2. Times 1 / 2 + 1 / 1, each becomes a squared standard error of
-    # 3. The difference has 2 degrees of freedom.
+    # variance 8 / 4 = 2. Multiplied by 1 / 2 + 1 / 1, each becomes a squared standard
+    # error of 3. The difference has 2 degrees of freedom.
     part = minus_half(np.array([1.0, 3.0]), np.array([4.0, 8.0]))
     assert (part.value, part.error) == pytest.approx((-1.0, 6**0.5))
     assert (part.degrees, part.n) == (2, 2)
@@ -285,7 +285,9 @@ def test_tuning_is_key_if_networks_gain_more_than_a_point_on_average(
 
 
 def long_norms(effect: float, *, rate: float = 0.1) -> list[Row]:
-    """Runs of 50 epochs from three norms, the largest with a best rate of its own."""
+    """Runs of 50 epochs from three norms; `rate` is the best learning rate at the
+    largest.
+    """
     rows = []
     for norm, loss, best in ((0.0, 0.0, 0.1), (1.0, 0.0, 0.1), (100.0, effect, rate)):
         start = {"start": "norm", "start_norm": norm, "initial_logit_norm": norm}

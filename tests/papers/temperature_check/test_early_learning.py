@@ -34,7 +34,9 @@ from .conftest import Row, make_runs
 SEEDS = (0, 1, 2)
 INVERSE_TEMPERATURES = (0.01, 0.1, 1.0, 10.0, 100.0)
 NORMS = (0.1, 0.5, 2.0, 20.0, 300.0, 1000.0, 5000.0)
-"""The first three are in the limit of small logits, the last three of large ones."""
+"""The first three are in the limit of small logits, the last three in that of large
+ones.
+"""
 SMOOTH = "mlp-tiny"
 KINKED = "wrn-tiny"
 CLAIMS = {claim.id: claim for claim in ALL_CLAIMS if claim.id.startswith("early-")}
