@@ -1,4 +1,4 @@
-"""Promises are judged, results name their machine, both timed sides do equal work."""
+"""Promises are judged, results name their machine, and timed sides do equal work."""
 
 import importlib
 import json
@@ -83,7 +83,7 @@ def test_every_benchmark_has_a_promise_and_a_program() -> None:
     ("products", "fastest"),
     [(RoundedProducts(CPU), "float32"), (Products(torch.bfloat16, CPU), "bfloat16")],
 )
-def test_networks_are_timed_in_what_the_machine_multiplies(
+def test_networks_are_timed_in_the_precisions_that_the_machine_multiplies_in(
     products: Products, fastest: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(precision, "choose_products", lambda *_: products)

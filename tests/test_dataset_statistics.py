@@ -236,7 +236,7 @@ def test_a_dead_unit_moves_only_what_counts_dimensions(size: float) -> None:
 
 
 @pytest.mark.parametrize("dim", [1, 3])
-def test_nothing_varies(dim: int) -> None:
+def test_statistics_of_identical_rows_are_finite(dim: int) -> None:
     described = describe(torch.full((6, dim), 2.5), torch.tensor([0, 0, 0, 1, 1, 1]))
     assert [described[name] for name in OF_DIMENSIONS] == [0.0, 0.0, 0.0, 1.0]
     assert {described[name] for name in PCA_NAMES} == {0.0}

@@ -1,4 +1,5 @@
-"""GPU code stays on one device, calls existing kernels, and lets the host run on.
+"""GPU code stays on one device, calls only kernels that exist, and rarely makes the
+host wait.
 
 Each scenario runs on a simulated GPU (`pretended_gpu.py`) and, with the marker `gpu`,
 on a real one.
@@ -274,9 +275,7 @@ def test_denormal_numbers_are_0_only_inside_the_block() -> None:
         },
     ],
 )
-def test_captured_steps_are_the_plain_ones(
-    gpu: Device, options: dict[str, Any]
-) -> None:
+def test_captured_steps_equal_plain_ones(gpu: Device, options: dict[str, Any]) -> None:
     plain, captured = (small.vgg(gpu.name, **options) for _ in range(2))
     assert captured.trainer.capture_steps() is None
     for number in range(3):
@@ -346,7 +345,7 @@ def test_steps_that_cannot_be_captured_say_why(
     ("loss", "says"),
     [("scheduled_focal", "its loss changes with the epoch"), ("brier", "captur")],
 )
-def test_a_step_that_fails_to_be_captured_is_taken_plainly(
+def test_a_step_that_cannot_be_captured_runs_without_capture(
     gpu: Device, capsys: pytest.CaptureFixture[str], loss: str, says: str
 ) -> None:
     plain, captured = (small.vgg(gpu.name, loss=loss).trainer for _ in range(2))

@@ -66,7 +66,8 @@ def blocks(page: str, *languages: str) -> list[tuple[str, str, str | None]]:
 
 
 def check_shown(printed: str, shown: str) -> None:
-    """Check that words are equal, and numbers up to a tenth or one in the last digit.
+    """Check that words are equal, and that numbers differ by at most a tenth or one in
+    the last digit.
 
     Other processors round differently, and training amplifies the differences.
     """
@@ -86,7 +87,7 @@ def links(text: str) -> list[str]:
 
 
 def anchors(path: Path) -> set[str]:
-    """Anchors of a page's headings, and those that the page names."""
+    """The anchors of a page's headings, and the anchors that the page sets itself."""
     text = path.read_text(encoding="utf-8")
     headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
     named = set(re.findall(r'<a id="([^"]+)"></a>', text))
@@ -273,7 +274,7 @@ FASTER = {
     # The tutorial compares the first two of its three losses.
     "{CE: 0.0, FL-1: 1.0, FL-3: 3.0}": "{CE: 0.0, FL-1: 1.0}",
 }
-"""What the tutorial's test replaces in `params.yaml`."""
+"""Replacements that the tutorial's test makes in `params.yaml`."""
 
 
 def run_command(line: str) -> None:
@@ -325,7 +326,7 @@ def test_the_readme_has_at_most_1500_words_and_every_page_a_title() -> None:
 
 
 CLAIMS: Mapping[str, list[Evidence]] = evidence(ROOT / "results")
-"""The claims of each paper, with what each study says."""
+"""The claims of each paper, with the evidence of each study."""
 
 
 def prose(page: str) -> str:
@@ -473,9 +474,10 @@ def test_the_readme_has_the_hours_and_minutes_of_the_page_on_costs() -> None:
 
 
 def test_the_effects_of_the_readme_are_those_of_the_claims() -> None:
-    """A row has its claim's value in the study of `effects`, and the printed value.
+    """Each row of the table has its claim's value in the study that `effects` names,
+    and the printed value.
 
-    A sentence below the table has the levels of the intervals.
+    A sentence below the table states the levels of the intervals.
     """
     effects = {
         "Focal loss (": ("focal_cifar10", "focal", "flsd-53-calibrates"),
@@ -539,7 +541,7 @@ SIDES: Mapping[tuple[str, str], Mapping[str, Any]] = {
     for claim in claims
     for side in claim.sides
 }
-"""What a study says of a claim, by study and claim."""
+"""The evidence of a study on a claim, by study and claim."""
 MODES = ("last-layer", "distributed", "periodic")
 FINDINGS = pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
 
@@ -879,7 +881,7 @@ def test_claims_are_cards_with_their_verdicts_as_badges(site_folder: Path) -> No
             assert [row for row in results if '<b class="verdict ' not in row] == []
             assert ", primary</td>" in results[0]
             assert "<details" not in card
-        # The claims are no entries of the list beside the page, which has sections.
+        # The list beside the page contains the page's sections, but no claims.
         beside = page.partition('aria-label="Table of contents"')[2]
         listed = re.findall(r'href="#([^"]+)" class="md-nav__link"', beside)
         shown = [one for one in SECTIONS if f'<h2 id="{one}">' in page]
@@ -894,7 +896,8 @@ def test_the_scorecard_leads_to_every_claim(site_folder: Path) -> None:
         for one in Page(site_folder / f"scorecard/{paper}.html").anchors
         if one.startswith("claim-")
     ]
-    # Links to a claim on the one page that all papers once shared lead somewhere, too.
+    # All papers once shared one page, and old links to a claim on that page must still
+    # work.
     assert {one for one in page.anchors if one.startswith("claim-")} == set(of_papers)
     text = (site_folder / "scorecard.html").read_text(encoding="utf-8")
     assert text.count('<b class="verdict ') > len(of_papers) / 3

@@ -150,7 +150,7 @@ def test_each_data_set_counts_once_in_the_choice_of_a_penalty() -> None:
     assert best_penalty((1.0, 3.0), np.array(["a", "a", "a", "b"]), errors_of) == 3.0
 
 
-def test_each_fold_has_the_r_and_p_of_scipy_and_the_summary_is_theirs() -> None:
+def test_each_fold_has_scipys_r_and_p_and_the_summary_summarises_them() -> None:
     pairs = make_pairs(noisy_law)
     result = leave_one_dataset_out(pairs, statistics="four_best")
     folds = [fold for _, fold in result.predictions.groupby("dataset")]
@@ -245,7 +245,7 @@ def test_margin_by_hand_and_the_searched_range_with_too_few_data_sets() -> None:
     )
 
 
-def test_intervals_hold_what_they_promise_for_a_new_data_set() -> None:
+def test_intervals_for_a_new_data_set_cover_as_promised() -> None:
     coverage = []
     widths = []
     for seed in range(60):

@@ -1,4 +1,4 @@
-"""Files and modules that docs and tables name exist."""
+"""The files and modules that are named in docs and tables exist."""
 
 import re
 from collections.abc import Iterator

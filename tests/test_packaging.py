@@ -428,7 +428,7 @@ def test_make_repro_ends_with_its_report_and_its_verdict(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Make runs the real recipe, with one-line programs in place of DVC and the
-    verdict.
+    project's command.
     """
     for name in ("Makefile", "params.yaml", "requirements.lock"):
         shutil.copy(ROOT / name, tmp_path)

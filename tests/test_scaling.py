@@ -154,7 +154,8 @@ def test_the_temperature_by_calibration_error_is_near_that_of_equal_confidence()
     for temperature in torch.logspace(-2, 2, 200).tolist():
         probs = torch.softmax(logits / temperature, dim=1)
         error = metrics.expected_calibration_error(probs, labels).item()
-        # The grid has steps of 3.3 %, in which the error changes little.
+        # The fit tries temperatures in steps of 3.3 %, between which the error changes
+        # little.
         assert best.value <= error + 0.005
 
 
@@ -218,14 +219,14 @@ def test_the_interval_has_an_upper_end_while_its_half_width_is_below_one() -> No
 def test_a_masked_class_is_a_class_of_probability_zero(criterion: str) -> None:
     logits, labels = drawn(300, 4)
     masked = torch.cat([logits, torch.full((300, 2), -math.inf)], dim=1)
-    # A row in which all classes but the label are masked has no information on the
+    # A row in which all classes but the label are masked says nothing about the
     # temperature.
     masked[0] = -math.inf
     masked[0, labels[0]] = 1.0
     fit = fit_temperature(masked, labels, criterion=criterion)
     interval = temperature_interval(masked, labels, fit.temperature)
-    # Users mask classes with such values, the last two of which are the ends of float32
-    # and float64.
+    # Users mask classes with such values; the last two are the lower ends of the ranges
+    # of float32 and float64.
     smallest = (-1e6, -1e9, -1e200, -torch.finfo().max, -sys.float_info.max)
     for lowest in smallest:
         finite = masked.clamp(min=lowest)

@@ -79,7 +79,9 @@ def written(
 
 
 def folded(found: Sequence[str]) -> str:
-    """A table cell of the claims' shares; four or more are folded under their range."""
+    """A table cell of the claims' shares; four or more are folded away under their
+    range.
+    """
     if len(found) < 4:
         return ", ".join(found)
     shares = sorted(one.rpartition(" ")[2] for one in found)

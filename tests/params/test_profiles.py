@@ -17,7 +17,7 @@ every_profile = pytest.mark.parametrize("name", profile_names(PROFILES))
 
 @every_profile
 def test_every_number_has_its_source_beside_it(name: str) -> None:
-    """The comment beside a value or its block has a section of the paper, or `ours`."""
+    """The comment beside a value or its block cites the paper's section, or `ours`."""
     section, covering, bare = "", [], []
     for line in rendered(name)[0].splitlines():
         code, _, comment = line.partition("#")
@@ -37,7 +37,7 @@ def test_every_number_has_its_source_beside_it(name: str) -> None:
 
 
 @every_profile
-def test_the_focal_paper_has_what_it_needs_and_shows(name: str) -> None:
+def test_the_focal_paper_has_the_data_and_the_epochs_that_it_needs(name: str) -> None:
     params = profile(name)
     paper = params.focal
     # The defaults name parallel texts that few users have, so a profile that did not

@@ -1,4 +1,6 @@
-"""Recipes follow planned epochs; tasks, arms and experiments change their values."""
+"""Recipes follow planned epochs; tasks, arms and experiments override a recipe's
+values.
+"""
 
 from typing import Any
 
@@ -36,7 +38,7 @@ def edited(section: str, **changes: Any) -> Params:
     return validate(content, where="params.yaml")
 
 
-def test_a_shorter_training_passes_the_same_places() -> None:
+def test_a_shorter_training_passes_the_same_points_of_the_planned_one() -> None:
     assert [planned_epoch(RECIPE, epoch) for epoch in (0, 1, 30, 50, 69.5, 70)] == [
         0,
         5,
@@ -50,7 +52,7 @@ def test_a_shorter_training_passes_the_same_places() -> None:
 
 
 @given(st.integers(1, 400), st.integers(1, 400), st.integers(1, 1000), st.data())
-def test_no_step_is_outside_the_written_recipe_and_epochs_begin_where_they_should(
+def test_no_step_is_outside_the_planned_epochs_and_no_start_of_an_epoch_is_rounded(
     epochs: int, planned: int, steps: int, data: st.DataObject
 ) -> None:
     recipe = RECIPE.changed({"epochs": epochs, "planned_epochs": planned})

@@ -1,8 +1,8 @@
 """A fresh clone resumes a run; each checkout and experiment runs its own code.
 
 The tests use real repositories with the stages `inputs` and `fetch`, and a local
-remote. The installed package is another checkout's, which prepares more sentences. A
-change of a user's file is noticed, and a change of its folder is none.
+remote. The installed package is another checkout's, which prepares more sentences.
+Edits of a user's file are noticed; moving the file to another folder is not a change.
 """
 
 import json
@@ -139,7 +139,7 @@ def write_params(folder: Path, names: list[str], disk: Path) -> None:
     content = params.model_dump(mode="json")
     content["data"]["root"] = str(disk)
     # Data sets that only left-out papers name are not prepared. No paper names
-    # `sentences`, so these are prepared.
+    # `sentences`, so it is prepared.
     source = {"sentences": {"source": "phrases"}}
     content["datasets"] = {name: source.get(name, {}) for name in names}
     content["papers"] = ["cooling"]
@@ -166,7 +166,7 @@ def test_a_pulled_run_continues_in_a_fresh_clone_and_notices_a_replaced_image(
     said = dvc(clone, "repro")
     assert "changed: " not in said
     assert "Running stage 'fetch'" not in said
-    # One cell is new, and one reads another image.
+    # One cell is new, and one reads an image that was replaced.
     write_params(clone, [*NAMES, "glyphs-30"], disk)
     write_leaf(disk, "oak", 3, 200)
     assert "2 of 4 cells to run" in plan(clone)

@@ -62,7 +62,7 @@ pytestmark = pytest.mark.usefixtures("in_project")
 
 
 def edited(tiny: Params, **changes: Any) -> Params:
-    """`tiny` with two more networks, and with SECTION after `changes`."""
+    """`tiny` with two more networks, and with SECTION, updated by `changes`."""
     mlp = {"architecture": "mlp", "arguments": {"widths": [8], "image_size": 8}}
     normalised = {"architecture": "wide_resnet", "arguments": {"depth": 8, "width": 1}}
     networks = {"mlp": mlp, "normalised": normalised}
@@ -81,7 +81,7 @@ def project(make_project: Callable[[str], Path], tiny: Params) -> Path:
     )
 
 
-def test_both_questions_have_the_same_problem_and_seeds_another() -> None:
+def test_both_questions_have_the_same_problem_and_each_seed_has_its_own() -> None:
     first, second, norms = (
         stored(early_learning, f"mlp/{name}", "record")
         for name in ("curves/0", "curves/1", "norms/0")
@@ -160,7 +160,7 @@ def test_starts_have_the_norms_that_were_asked_for() -> None:
             start["logit_norm"]
         )
         assert start["real"][FIT] == pytest.approx(start["linearised"][FIT], rel=0.02)
-    # The curves start at the limit of small logits.
+    # The curves start from logits of 0, the limit of small logits.
     unit = stored(early_learning, "mlp/curves/0", "record")["unit_time"]
     assert starts[0]["unit_time"] == pytest.approx(unit, rel=0.01)
 

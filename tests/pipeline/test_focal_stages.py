@@ -272,7 +272,7 @@ def test_a_diverging_arm_is_a_result(
     assert weights_are_finite(train_focal, "digits/CE/0")
 
 
-def test_nothing_but_divergence_is_said_in_one_line(
+def test_a_study_in_which_every_training_diverges_is_one_error(
     make_project: Callable[..., Path],
     project: Path,
     tiny: Params,

@@ -1,4 +1,4 @@
-"""Runs stages in this process, and holds the tests that all papers share."""
+"""Runs stages in this process, and defines the tests that all papers share."""
 
 import json
 import shutil
@@ -69,7 +69,7 @@ def run_paper(params: Params, paper: Any) -> None:
 
 
 def collect_without_claims(params: Params, paper: Any) -> None:
-    """Collect a paper's results without judging its claims, which takes seconds.
+    """Collect a paper's results, but save the seconds that judging its claims takes.
 
     `TestResults` judges claims of collected results, and the tests of each paper's
     claims judge all kinds of runs.

@@ -90,7 +90,7 @@ def test_a_damaged_file_is_listed_and_set_aside() -> None:
     assert names(folder) == ["manifest.json", "rows.safetensors", "value.json"]
 
 
-def test_a_sealed_file_knows_every_bit_of_itself() -> None:
+def test_any_flipped_bit_of_a_sealed_file_is_detected() -> None:
     path = Path("sealed.json")
     write_sealed(path, {"a": [1, 2], "b": "text"})
     assert read_sealed(path) == {"a": [1, 2], "b": "text"}

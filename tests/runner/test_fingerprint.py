@@ -84,7 +84,7 @@ def printed() -> Printed:
     return run
 
 
-def test_science_changes_the_digest_but_not_the_runner_params_or_words(
+def test_the_digest_depends_on_scientific_code_but_not_on_runner_params_or_words(
     package: Path, printed: Printed
 ) -> None:
     code = DIGEST.format(f"{PACKAGE}.stages.classifier_temperature")
@@ -101,7 +101,7 @@ def test_science_changes_the_digest_but_not_the_runner_params_or_words(
     assert printed(package, code) != before
 
 
-def test_a_description_of_an_attribute_is_no_code(tmp_path: Path) -> None:
+def test_a_description_of_an_attribute_is_not_code(tmp_path: Path) -> None:
     plain = "LIMIT = 3\nclass Box:\n    size: int\n    def area(self): return 'm2'\n"
     described = plain.replace("3\n", '3\n"""At most."""\n').replace(
         "int\n", 'int\n    """In metres."""\n'
@@ -230,7 +230,7 @@ def test_a_new_loss_or_stage_and_an_edited_loss_make_only_their_own_cells_stale(
     }
 
 
-def test_an_edited_network_is_code_of_the_cells_that_name_it_alone() -> None:
+def test_an_edited_network_is_part_of_the_code_of_only_the_cells_that_name_it() -> None:
     smoke = profile("smoke")
     vgg = NETWORKS["vgg"]
     for stage in (train_cooling, train_focal, early_learning):
@@ -241,7 +241,7 @@ def test_an_edited_network_is_code_of_the_cells_that_name_it_alone() -> None:
             assert f"{PACKAGE}.networks.vgg" not in closure
 
 
-def test_no_code_of_a_cell_is_imported_by_a_name_for_users() -> None:
+def test_cells_import_no_code_through_the_packages_that_offer_names_to_users() -> None:
     graph = fingerprint._graph(frozenset())
     for package in fingerprint._NAMES_FOR_USERS - {PACKAGE}:
         assert graph.find_modules_that_directly_import(package) == set()

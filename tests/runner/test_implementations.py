@@ -89,7 +89,7 @@ def test_params_take_a_reference_and_no_other_unknown_name(tmp_path: Path) -> No
 
 
 @pytest.mark.usefixtures("project")
-def test_the_users_files_are_code_of_the_cells_that_name_them_alone() -> None:
+def test_users_files_are_part_of_the_code_of_only_the_cells_that_name_them() -> None:
     cells = {cell.name: cell for cell in train_focal.cells(smoke({"Poly": POLY}))}
     losses_of = {
         name: {key for key in cell.code() if ".networks" not in key}

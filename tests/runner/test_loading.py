@@ -1,4 +1,4 @@
-"""Imports run without the garbage collector, which works again after them."""
+"""Imports run with the garbage collector off, and it is on again afterwards."""
 
 import gc
 from importlib import import_module

@@ -73,7 +73,7 @@ def test_the_rate_of_the_highest_mean_accuracy_is_chosen_and_rescaled(
     )
 
 
-def test_a_network_whose_units_are_out_is_not_described() -> None:
+def test_a_network_whose_units_are_all_dead_is_not_described() -> None:
     """Large learning rates have this effect: features are 0, but logits stay finite."""
     spec = Network(
         architecture="wide_resnet",

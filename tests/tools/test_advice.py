@@ -63,7 +63,7 @@ def test_an_interval_without_an_upper_end_is_no_reason_to_divide() -> None:
     )
 
 
-def test_few_shuffled_labels_are_told_to_scale() -> None:
+def test_scaling_is_rarely_advised_for_shuffled_labels() -> None:
     generator = torch.Generator().manual_seed(0)
     told = 0
     for _ in range(20):
@@ -158,17 +158,16 @@ def test_numbers_have_at_least_three_significant_digits(
     assert three_digits(value) == text
 
 
-def test_few_calibrated_models_are_told_to_scale() -> None:
-    # We expect no wrong advice in 60 reports. If one report in ten were wrong, three or
-    # fewer of 60 would be wrong with probability 0.14; if all advised scaling, more
-    # than three would be wrong.
+def test_scaling_is_rarely_advised_for_calibrated_models() -> None:
+    # We expect no wrong advice in 60 reports. The test notices gross errors only: if
+    # one report in ten were wrong, it would still pass with probability 0.14.
     told = [report_of(1.0, seed).data["advice"] for seed in range(60)]
     assert told.count("scale") <= 3
     report = report_of(1.0, 0)
     assert report.data["verdict"].startswith(LEAVE)
 
 
-def test_nearly_all_overconfident_models_are_told_to_scale() -> None:
+def test_scaling_is_advised_for_nearly_all_overconfident_models() -> None:
     told = [report_of(2.5, seed, rows=1500).data["advice"] for seed in range(20)]
     assert told.count("scale") >= 19
 
@@ -192,7 +191,7 @@ def test_text_page_and_json_give_the_same_advice(tmp_path: Path) -> None:
     assert replace(report).data["advice"] == "leave"
 
 
-def test_miscalibration_that_no_temperature_mends_is_not_denied() -> None:
+def test_miscalibration_that_no_temperature_repairs_is_not_denied() -> None:
     sentence = advise(
         CLEAR._replace(low=0.9, high=1.1, temperature=1.0, before_low=0.07)
     ).sentence

@@ -301,7 +301,7 @@ def test_few_probabilities_that_underflowed_are_read() -> None:
     labels[0] = 0
     read, _ = checked_logits(probs, labels, "probs")
     assert read[0, 0].item() == pytest.approx(np.log(2.0**-149))
-    # A float64 array that was computed in float32 has the zeros of float32.
+    # A float64 array that was computed in float32 has zeros where float32 underflowed.
     wide, _ = checked_logits(probs.double(), labels, "probs")
     assert wide.equal(read)
 
@@ -508,7 +508,7 @@ def test_quantised_logits_of_one_class_are_no_predicted_classes() -> None:
         assert TemperatureScaler().fit(form, labels).temperature_ == expected
     found = calibrate(quantised, labels, bootstrap=0, fit_on="all").temperature
     assert found == pytest.approx(expected)
-    # Few different numbers are logits, too, if some are below -1.
+    # An array of few distinct numbers is also read as logits if some are below -1.
     coarse = np.round(raw).clip(-3, 3).astype(np.int8)
     logits_of_one, _ = checked_logits(coarse, labels)
     assert logits_of_one[:, 1].tolist() == coarse.tolist()

@@ -245,7 +245,7 @@ def test_a_masked_class_has_no_share_in_the_report(overconfident: Drawn) -> None
         lambda z, y: (torch.sigmoid(z[:, 1:].double() - z[:, :1]), y, "probs"),
     ],
 )
-def test_the_forms_that_people_have_say_the_same(given: Any) -> None:
+def test_all_accepted_forms_give_the_same_temperature(given: Any) -> None:
     binary = drawn(400, 1.5, classes=2)
     logits, labels, kind = given(*binary)
     found, expected = (
@@ -472,7 +472,9 @@ def test_maps_of_another_layout_are_refused_with_their_remedy(call: Any) -> None
 
 
 @pytest.mark.parametrize("call", [calibrate, TemperatureScaler().fit])
-def test_squeezed_logits_of_masks_are_told_to_regain_their_dimension(call: Any) -> None:
+def test_the_remedy_for_squeezed_logits_of_masks_restores_their_dimension(
+    call: Any,
+) -> None:
     generator = torch.Generator().manual_seed(0)
     logits = 4 * torch.randn(20, 6, 5, generator=generator)
     noise = torch.rand(20, 6, 5, generator=generator).logit()
@@ -510,7 +512,7 @@ def test_classes_in_the_last_of_equal_axes_are_recognised(
     call(logits.movedim(-1, 1), labels)
 
 
-def test_masks_of_0_and_255_are_told_to_be_divided() -> None:
+def test_the_remedy_for_masks_of_0_and_255_is_to_divide_them() -> None:
     generator = torch.Generator().manual_seed(0)
     logits = torch.randn(20, 1, 6, 5, generator=generator)
     masks = 255 * (torch.rand(20, 6, 5, generator=generator) < 0.5)
@@ -519,7 +521,7 @@ def test_masks_of_0_and_255_are_told_to_be_divided() -> None:
     calibrate(logits, masks // 255, bootstrap=0)
 
 
-def test_a_mask_of_one_image_is_told_to_become_rows() -> None:
+def test_the_remedy_for_a_mask_of_one_image_is_to_make_rows_of_it() -> None:
     logits = torch.randn(40, 30, generator=torch.Generator().manual_seed(0))
     with pytest.raises(ValueError, match=r"logits.reshape\(-1, 1\) and labels"):
         calibrate(logits, (logits > 0).long())
@@ -544,7 +546,7 @@ def test_an_infinity_that_was_replaced_is_refused_with_its_place(
             call(logits.numpy(), labels.numpy())
 
 
-def test_half_precisions_largest_number_stands_for_infinity(
+def test_half_precisions_largest_number_is_taken_for_infinity(
     overconfident: Drawn,
 ) -> None:
     logits, labels = overconfident[0].half(), overconfident[1]
@@ -653,7 +655,9 @@ def test_the_command_leaves_the_garbage_collector_on(tmp_path: Path) -> None:
     assert gc.isenabled()
 
 
-def test_a_half_is_the_same_as_an_array_and_as_a_tensor(overconfident: Drawn) -> None:
+def test_half_precision_arrays_and_tensors_give_the_same_report(
+    overconfident: Drawn,
+) -> None:
     logits, labels = overconfident
     sharp = (3 * logits).half()
     for kind, values in (("logits", sharp), ("probs", logits.softmax(1).half())):
@@ -662,7 +666,9 @@ def test_a_half_is_the_same_as_an_array_and_as_a_tensor(overconfident: Drawn) ->
         assert of_tensor.data == of_array.data
 
 
-def test_a_half_with_one_class_is_named_as_the_half(overconfident: Drawn) -> None:
+def test_an_error_says_if_only_the_fitted_half_has_one_class(
+    overconfident: Drawn,
+) -> None:
     logits = overconfident[0][:40, :2]
     labels = torch.zeros(40, dtype=torch.int64)
     labels[3] = 1

@@ -227,7 +227,7 @@ def test_minutes_are_those_of_the_cells_that_ran_before() -> None:
 
 
 def commit_results_of(study: str) -> None:
-    """Commit a file of results, beside the parameters of a profile."""
+    """Commit the parameters of a profile and a file of results."""
     text, _ = rendered(study)
     Path("params.yaml").write_text(text)
     Path("results", study).mkdir(parents=True)
@@ -283,7 +283,7 @@ def test_committed_results_are_no_reproduction_with_other_parameters(
         "compute.workers": params.compute.workers + seeds,
     }
     lock = {"stages": {f"collect@{paper}": {"params": {"params.yaml": recorded}}}}
-    # YAML includes JSON.
+    # JSON is valid YAML.
     Path("dvc.lock").write_text(json.dumps(lock))
     ended = CliRunner().invoke(cli.app, ["compare"])
     assert ended.exit_code == bool(says)

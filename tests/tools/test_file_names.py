@@ -113,7 +113,7 @@ def test_probabilities_of_validation_rows_come_before_their_logits(
         ("embeddings", "test", ("train", "test")),
     ],
 )
-def test_a_file_of_other_rows_only_is_told_what_it_holds_and_what_is_needed(
+def test_for_a_file_of_only_other_rows_the_error_lists_its_arrays_and_the_needed_ones(
     matrix: str,
     other: str,
     purposes: tuple[str, str],
@@ -153,7 +153,7 @@ def test_validation_rows_without_labels_are_named_as_they_are_called(
 
 
 @pytest.mark.parametrize("word", ["val", "valid", "validation", "cal", "calibration"])
-def test_validation_rows_are_no_rows_to_test_a_classifier_of_embeddings_on(
+def test_a_classifier_of_embeddings_is_not_tested_on_validation_rows(
     word: str, tmp_path: Path
 ) -> None:
     values, labels = drawn(0)

@@ -135,7 +135,7 @@ def test_labels_of_any_numbering_and_unlabelled_rows_show_their_column() -> None
         temperature_interval(*pair, 2.0)
 
 
-def test_few_rows_and_bits_do_not_show_the_labels() -> None:
+def test_a_column_is_not_taken_for_the_labels_of_few_rows_or_two_classes() -> None:
     few = np.column_stack([LOGITS[:19], LABELS[:19]])
     assert TemperatureScaler().fit(few, LABELS[:19]).temperature_ > 0
     with pytest.raises(ValueError, match="column 10 equals them"):
@@ -216,7 +216,7 @@ def test_two_probabilities_beside_a_rare_class_are_classes() -> None:
 
 
 def summaries(form: str) -> dict[str, Any]:
-    """Logits and their summaries, as printed with the given format."""
+    """Logits, rounded as in the given format, and their summaries."""
     logits = np.array([[float(format(each, form)) for each in row] for row in LOGITS])
     shares = np.exp(logits - logits.max(1, keepdims=True))
     shares /= shares.sum(1, keepdims=True)
@@ -310,7 +310,7 @@ def test_fractions_under_the_name_of_labels_are_a_class(names: list[str]) -> Non
 @pytest.mark.parametrize(
     "names", [["W", "N1", "N2", "N3", "R"], ["normal", "CIN1", "CIN2", "CIN3"]]
 )
-def test_classes_of_which_some_are_numbered_are_told_how_to_be_kept(
+def test_the_remedy_for_classes_of_which_some_are_numbered_keeps_them_all(
     entry: str, names: list[str]
 ) -> None:
     labels = LABELS % len(names)
@@ -521,7 +521,7 @@ def test_frames_of_nullable_numbers_are_matrices(dtype: str) -> None:
 
 @pytest.mark.parametrize("entry", SCORES)
 @pytest.mark.parametrize("kind", [np.asarray, torch.tensor, pd.DataFrame])
-def test_logits_that_overflowed_in_half_precision_are_told_to_use_float32(
+def test_the_remedy_for_logits_that_overflowed_in_half_precision_is_float32(
     entry: str, kind: Any
 ) -> None:
     with np.errstate(over="ignore"):

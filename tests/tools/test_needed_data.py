@@ -177,7 +177,7 @@ def listed(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, lis
 
 
 @pytest.mark.usefixtures("empty_caches")
-def test_weights_are_listed_with_their_addresses_and_what_the_run_fetches_apart(
+def test_weights_are_listed_with_addresses_and_those_the_run_fetches_separately(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     profile = Path("profiles/some.yaml")

@@ -68,7 +68,7 @@ def test_a_notebook_that_does_not_reach_its_end_is_named_and_leaves_nothing(
     assert sorted(path.name for path in folder.iterdir()) == ["bad.ipynb", "notebooks"]
 
 
-def test_a_section_goes_if_its_code_shows_nothing_and_words_go_with_their_code() -> (
+def test_a_section_is_dropped_if_its_code_shows_nothing_and_words_with_their_code() -> (
     None
 ):
     full = [nbformat.v4.new_output("stream", text="1")]

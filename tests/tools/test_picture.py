@@ -73,7 +73,7 @@ def test_the_committed_studies_are_drawn_and_one_that_is_missing_is_named(
             light = np.asarray(opened.convert("L"))
         with Image.open(drawn.folder / f"{shape}-dark.png") as opened:
             dark = np.asarray(opened.convert("L"))
-        # A corner shows the page.
+        # The corner pixel has the page's background colour.
         assert light[0, 0] == 255
         assert dark[0, 0] < 25
         assert dark.max() > 180, "light text"

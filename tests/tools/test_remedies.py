@@ -1,4 +1,4 @@
-"""A message names only options that the entry point has which the user called."""
+"""A message names only options of the entry point that the user called."""
 
 import ast
 import inspect

@@ -1,4 +1,5 @@
-"""TemperatureScaler finds other libraries' temperatures; outputs keep their types.
+"""TemperatureScaler finds the same temperatures as other libraries; its outputs have
+the inputs' types.
 
 The class follows scikit-learn's conventions.
 """
@@ -161,7 +162,7 @@ def test_predictions_are_the_classes_of_the_largest_logits() -> None:
     )
 
 
-def test_labels_that_do_not_say_which_column_they_are_of_are_refused() -> None:
+def test_labels_that_do_not_identify_their_columns_are_refused() -> None:
     # In the first case there are ten different labels, but 255 may mean "no class". In
     # the second case there are nine names for ten columns.
     void = np.where(LABELS == 9, 255, LABELS)
@@ -440,7 +441,7 @@ def test_lists_of_rows_and_of_tensors_are_matrices() -> None:
 
 
 @pytest.mark.parametrize("call", [calibrate, TemperatureScaler().fit])
-def test_a_list_of_unequal_batches_is_told_to_be_joined(call: Any) -> None:
+def test_the_remedy_for_a_list_of_unequal_batches_is_to_join_them(call: Any) -> None:
     joined = r"torch.cat\(batches\) for tensors, np.concatenate\(batches\) for arrays"
     logits = torch.as_tensor(LOGITS).split(64)
     labels = torch.as_tensor(LABELS).split(64)

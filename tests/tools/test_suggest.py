@@ -1,6 +1,6 @@
-"""The shipped heuristic is the one that the tables of results score.
+"""The shipped heuristic is the one that is scored in the results tables.
 
-Inside the fitted range `suggest` uses the heuristic, outside it the best constant.
+Inside the fitted range, `suggest` uses the heuristic; outside, the best constant.
 """
 
 from contextlib import nullcontext
@@ -64,9 +64,9 @@ def clustered(
 def test_the_shipped_heuristic_is_the_fit_of_the_committed_study(
     study: tuple[pd.DataFrame, pd.DataFrame],
 ) -> None:
-    # The shipped heuristic was fitted to numbers that were not rounded to six digits,
-    # as the committed ones are. This changes the logarithm of a prediction by about
-    # 1e-5.
+    # The shipped heuristic was fitted to unrounded numbers, whereas the committed
+    # numbers are rounded to six digits. The rounding changes the logarithm of a
+    # prediction by about 1e-5.
     fitted, ours = fit_ridge(*study), shipped()
     assert (ours.penalty, ours.constant, ours.datasets) == (
         fitted.penalty,
@@ -192,7 +192,7 @@ def test_a_heuristic_without_losses_by_range_gives_those_of_all_pairs() -> None:
 
 
 def everywhere() -> RidgeHeuristic:
-    """The shipped heuristic, with a range that holds everything."""
+    """The shipped heuristic, with a range that contains everything."""
     wide = {
         name: term.model_copy(update={"low": -1e9, "high": 1e9})
         for name, term in shipped().terms.items()

@@ -141,7 +141,7 @@ def test_a_column_that_sums_up_the_others_is_no_class_of_a_table(
     for columns in (("*",), ("ant", "bee", "cow", "best")):
         with pytest.raises(InputError, match=r"'best' \(equals the largest of the"):
             read(frame, tmp_path, columns)
-    # The largest dimension of an embedding is one more dimension.
+    # In a table of embeddings, the same column is one more dimension.
     frame.to_csv(tmp_path / "e.csv", index=False)
     required = ("embeddings", "labels")
     found = read_arrays(
@@ -445,7 +445,7 @@ def test_a_stored_index_of_another_order_is_refused(
     fault = f"have the same {shown} in different orders, from row 4 on"
     with pytest.raises(InputError, match=fault):
         read_pair(tmp_path, ".parquet", scores, labels.take(ORDER))
-    # The index is a key without --columns, too.
+    # Without --columns, too, the index is a key.
     paths = (tmp_path / "lo.parquet", tmp_path / "la.parquet")
     with pytest.raises(InputError, match=fault):
         read_rows("logits", *paths, "validation", None, None)

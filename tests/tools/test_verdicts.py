@@ -1,6 +1,6 @@
-"""The scorecard has the verdict on each claim, and a page for each paper.
+"""The scorecard shows the verdict on each claim, and has a page for each paper.
 
-A claim has the verdict of the primary study, and the results of all studies.
+A claim has the verdict of its primary study, and the results of all studies.
 """
 
 import json
@@ -99,7 +99,7 @@ def lines_of(results: Path, claim: int = 0) -> list[str]:
 
 
 def verdict(results: Path, claim: int = 0) -> str:
-    """The badges of a claim, from the second line."""
+    """The badges of a claim, with which its second line begins."""
     return lines_of(results, claim)[1].partition(" Table 1")[0]
 
 
@@ -157,7 +157,7 @@ def test_the_scorecard_lists_verdicts_that_link_to_the_papers_pages(
     assert verdicts.splitlines() == [
         f'- <a id="claim-a"></a>**`holds`** [{claim}]({place}claim-a)',
         f'- <a id="claim-b"></a>**`inconclusive`** [{claim}]({place}claim-b)',
-        # A claim that its primary study does not test is only counted.
+        # A claim that was not tested by its primary study is counted and not listed.
         f'- <a id="claim-c"></a>**`not tested`** [1 claim]({place}not-tested)',
     ]
     heads = [lines_of(results, number)[0] for number in range(3)]
@@ -274,7 +274,7 @@ def test_stand_in_data_and_our_derivations_are_marked_and_counted_separately(
     )
 
 
-def test_a_row_says_over_how_many_tasks_of_the_part_shown_its_interval_is(
+def test_a_row_counts_the_tasks_of_the_shown_part_behind_its_interval(
     tmp_path: Path,
 ) -> None:
     of = [
@@ -287,7 +287,8 @@ def test_a_row_says_over_how_many_tasks_of_the_part_shown_its_interval_is(
     parts = [{"part": part} for part in ("against A", "against B")]
     shown_part = {"unit": "ECE, against A", "tasks": tasks, "parts": parts}
     write(tmp_path, "two", {**OPEN, **shown_part})
-    # The sd would mix the tasks' differences with those of the seeds.
+    # No sd is shown, because it would mix the differences between tasks with those
+    # between seeds.
     (row,) = studies(tmp_path)
     assert row == (
         "| `two`, primary | **`inconclusive`** 25.00 [-10.00, 40.00] points of ECE "

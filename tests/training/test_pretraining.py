@@ -22,7 +22,7 @@ from softmax_temperature.training.trainer import Trainer
 PREPROCESS = Preprocess(8, 8, "bilinear", (0.5, 0.5, 0.5), (0.5, 0.5, 0.5))
 
 
-def test_the_first_step_is_torchs_and_the_last_learning_rate_is_nearly_zero() -> None:
+def test_the_first_step_is_torchs_and_the_learning_rate_follows_a_half_cosine() -> None:
     torch.manual_seed(0)
     network = nn.Sequential(
         nn.Conv2d(3, 4, 3),

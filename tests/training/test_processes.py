@@ -157,7 +157,7 @@ def run(program: str, folder: Path, *, count: int) -> tuple[int, str]:
 
 
 class Ended(NamedTuple):
-    """How two processes ended, and the folder with all results.
+    """The outcome of two processes, and the folder with all results.
 
     Attributes:
         folder: The folder with the results of one process in `1`, and of two in `2`.
@@ -172,9 +172,9 @@ class Ended(NamedTuple):
 
 @pytest.fixture(scope="module")
 def ended(tmp_path_factory: pytest.TempPathFactory) -> Ended:
-    """The end of the two processes that run `FAILS` after all training runs.
+    """The outcome of two processes that make all training runs and then run `FAILS`.
 
-    One process has then made the same training runs, for comparison.
+    Before that, one process makes the same training runs, for comparison.
     """
     folder = tmp_path_factory.mktemp("trained")
     work = TRAININGS + STAGE
@@ -224,7 +224,7 @@ def test_all_processes_end_with_the_same_bits_and_what_process_0_saved_resumes_a
         )
 
 
-def test_what_would_be_another_training_is_refused(trained: Path) -> None:
+def test_resuming_what_would_be_another_training_is_refused(trained: Path) -> None:
     assert json.loads((trained / "1/0/refused.json").read_text()) == {}
     for rank in "01":
         refused = json.loads((trained / "2" / rank / "refused.json").read_text())

@@ -139,7 +139,7 @@ def start(make_trainer: MakeTrainer) -> MakeTrainer:
     return lambda model: make_trainer(model, images=texts, **recipe)
 
 
-def test_vectors_are_set_and_higher_numbers_stay() -> None:
+def test_vectors_are_set_and_words_with_higher_numbers_keep_theirs() -> None:
     before = seeded(
         TextCNN,
         WORDS,
@@ -176,7 +176,9 @@ def test_a_frozen_embedding_is_kept_but_never_trained(start: MakeTrainer) -> Non
     assert not torch.equal(model.hidden[0].weight, others)
 
 
-def test_steps_are_plain_ones_of_their_own_size(start: MakeTrainer) -> None:
+def test_steps_of_an_embedding_are_plain_ones_with_their_own_rate(
+    start: MakeTrainer,
+) -> None:
     model = network()
     trainer = start(model)
     before: Tensor = model.embedding.weight.detach().clone()

@@ -98,8 +98,8 @@ def plain_epochs(
                 gradients = [
                     gradient * min(1, recipe.clip_norm / norm) for gradient in gradients
                 ]
-            # The two epochs follow the first part of a schedule that is planned for
-            # five.
+            # In the two epochs, the rate runs through the whole schedule, which is
+            # planned for five.
             place = 5 * (epoch + batch / batches) / 2
             rate = (
                 recipe.lr
@@ -288,7 +288,7 @@ def test_a_rate_that_is_too_large_is_a_divergence_with_every_loss(
     assert trainer.epochs_done == 1
 
 
-def test_weights_that_are_not_finite_end_a_training_whose_loss_is(
+def test_non_finite_weights_end_a_training_even_if_the_loss_is_finite(
     make_trainer: MakeTrainer,
 ) -> None:
     # The loss is computed before the only step, so the divergence can be seen only in
@@ -324,7 +324,7 @@ def test_an_evaluation_equals_the_networks_and_does_not_change_it(
     )
 
 
-def test_under_bfloat16_logits_are_fine_grained_float32_and_weights_stay_so(
+def test_under_bfloat16_logits_and_weights_are_float32_and_logits_are_not_rounded(
     make_trainer: MakeTrainer,
 ) -> None:
     coarse, exact = (
@@ -410,7 +410,9 @@ def content(trainer: Trainer, rows: Any) -> tuple[bytes, str]:
 def until_done(
     start: Callable[[], tuple[Trainer, Any]], job: Job, *, kills_first: bool = False
 ) -> tuple[Trainer, Any]:
-    """Train three epochs; kill the run after each, before its checkpoint; restart."""
+    """Train three epochs; after each, kill the run before its checkpoint, and restart
+    it.
+    """
     kills = Kills({1, 2, 3})
     while True:
         trainer, callback = start()

@@ -172,7 +172,7 @@ def test_each_epoch_and_split_has_a_row(
     } == pytest.approx(describe_by_loop(logits, images.labels), rel=1e-6)
 
 
-def test_close_looks_are_at_the_training_images_after_their_epochs(
+def test_details_are_recorded_on_training_images_after_the_chosen_epochs(
     watched: tuple[Trainer, Watch], make_trainer: MakeTrainer, make_images: Any
 ) -> None:
     _, watch = watched
@@ -201,7 +201,7 @@ def test_close_looks_are_at_the_training_images_after_their_epochs(
     ("every", "final", "close", "expected"),
     [(3, 1, (), [1, 3, 6, 7]), (3, 1, (5,), [1, 3, 5, 6, 7]), (9, 3, (), [1, 5, 6, 7])],
 )
-def test_looks_are_every_few_epochs_and_at_both_ends(
+def test_epochs_are_recorded_at_intervals_and_at_both_ends(
     make_trainer: MakeTrainer,
     make_images: Any,
     every: int,

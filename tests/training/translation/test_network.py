@@ -65,7 +65,7 @@ def test_a_sentence_has_the_same_logits_in_a_batch_and_alone(
     torch.testing.assert_close(together, alone, rtol=1e-4, atol=1e-5)
 
 
-def test_no_place_sees_the_tokens_after_it_and_every_place_sees_the_source(
+def test_no_position_sees_later_tokens_and_every_position_sees_the_source(
     make: Make,
 ) -> None:
     network = make().double().eval()

@@ -1,4 +1,4 @@
-"""Batches contain every pair once and have similar lengths; prefixes are shifted."""
+"""Each pair is in one batch, with pairs of similar lengths; prefixes are shifted."""
 
 import pytest
 import torch
