@@ -1,4 +1,4 @@
-"""The callbacks refuse held-out data that they cannot read after every epoch."""
+"""The callbacks refuse held-out data that cannot be read again after every epoch."""
 
 from collections.abc import Callable
 from types import SimpleNamespace

@@ -1,4 +1,6 @@
-"""Cooling redistributes the temperature in each kind of network, or refuses it."""
+"""Cooling redistributes the temperature in each kind of network, or refuses the
+network.
+"""
 
 import copy
 from collections.abc import Callable

@@ -57,8 +57,7 @@ def test_the_propositions_and_the_bound_hold_to_rounding() -> None:
     assert equalities["measured"].tolist() == pytest.approx(
         equalities["predicted"].tolist(), rel=1e-12
     )
-    # The measured values are close to their bounds: if a bound were much tighter, the
-    # test would fail.
+    # The measured values come close to their bounds, so no bound could be much tighter.
     assert 0.999 < at_most["measured"].item() <= 1
     assert (len(equalities), len(bounds)) == (4, 4)
     assert bounds["measured"].between(0, 0.001).all()

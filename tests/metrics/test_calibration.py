@@ -118,7 +118,7 @@ def test_bins_are_closed_on_the_right_where_torchmetrics_closes_them_on_the_left
     # confidence 0.625.
     assert multiclass_calibration_error(probs, labels, 2, n_bins=2).item() == 0.125
     # Both samples are in the bin (14/15, 1], with accuracy 0.5 and confidence 0.975.
-    # torchmetrics would put a confidence of 1 into its own bin.
+    # torchmetrics would put a confidence of 1 into a bin of its own.
     probs = torch.tensor([[1.0, 0.0], [0.95, 0.05]], dtype=torch.float64)
     assert metrics.maximum_calibration_error(probs, labels).item() == pytest.approx(
         0.475, abs=1e-12

@@ -58,8 +58,8 @@ def test_the_interval_of_one_bin_by_hand() -> None:
 
 
 def test_only_right_predictions_do_not_show_that_confidence_was_too_low() -> None:
-    # A calibrated model with confidence 0.98 gets all predictions right in 55 of 100
-    # samples of 30.
+    # A calibrated model with confidence 0.98 gets all 30 predictions right in 55 % of
+    # samples.
     sure = torch.full((30,), 0.98, dtype=torch.float64)
     low, high = one_bin(sure, torch.ones(30, dtype=torch.float64)).interval
     assert low == 0

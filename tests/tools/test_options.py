@@ -19,7 +19,7 @@ ROWS = 60
 def refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> Run:
-    """A function that runs a command next to sample files and returns its error line."""
+    """A function that runs a command beside sample files and returns its error."""
     generator = np.random.default_rng(0)
     logits = generator.normal(size=(ROWS, 3))
     labels = np.arange(ROWS) % 3

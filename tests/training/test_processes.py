@@ -224,7 +224,9 @@ def test_all_processes_end_with_the_same_bits_and_what_process_0_saved_resumes_a
         )
 
 
-def test_resuming_what_would_be_another_training_is_refused(trained: Path) -> None:
+def test_settings_that_would_train_differently_in_two_processes_are_refused(
+    trained: Path,
+) -> None:
     assert json.loads((trained / "1/0/refused.json").read_text()) == {}
     for rank in "01":
         refused = json.loads((trained / "2" / rank / "refused.json").read_text())
