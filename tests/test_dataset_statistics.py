@@ -217,7 +217,7 @@ def test_order_of_rows_never_matters(samples: int, dim: int, seed: int) -> None:
 
 
 @pytest.mark.parametrize("size", [0.0, 1e-25, 1e-35])
-def test_a_dead_unit_moves_only_what_counts_dimensions(size: float) -> None:
+def test_a_dead_unit_changes_only_statistics_that_count_dimensions(size: float) -> None:
     embeddings, labels = clustered(200, 7, 4)
     described = describe(embeddings, labels)
     padded = describe(torch.cat([embeddings, size * torch.rand(200, 1)], dim=1), labels)

@@ -233,7 +233,7 @@ def test_float32_is_exact() -> None:
     ("device", "asked", "expected"),
     [("cpu", None, 1), ("cuda", None, 0), ("cuda", True, 1)],
 )
-def test_the_same_bits_each_time_are_required_only_on_a_cpu(
+def test_by_default_deterministic_results_are_required_only_on_a_cpu(
     device: str, asked: bool | None, expected: int
 ) -> None:
     prepare_torch(1, device, deterministic=asked)

@@ -139,7 +139,7 @@ def test_every_direct_dependency_is_pinned_once_inside_its_range(
         ".pre-commit-config.yaml",
     ],
 )
-def test_install_files_hold_no_address(name: str) -> None:
+def test_install_files_contain_no_address(name: str) -> None:
     assert ADDRESS.findall((ROOT / name).read_text(encoding="utf-8")) == []
 
 
@@ -331,7 +331,7 @@ def test_make_sets_up_again_only_when_what_to_install_changed(
 @pytest.mark.parametrize(
     ("target", "installs"), [("repro", False), ("report", False), ("test", True)]
 )
-def test_only_the_tests_and_checks_need_everything(
+def test_only_the_tests_and_checks_install_all_extras(
     target: str, installs: bool, tmp_path: Path
 ) -> None:
     (tmp_path / ".venv").mkdir()
@@ -375,7 +375,7 @@ def test_the_lines_for_all_extras_are_the_whole_lock() -> None:
     assert needed(pins, PROJECT, EXTRAS) == pins
 
 
-def test_the_lines_for_some_extras_hold_all_that_they_require() -> None:
+def test_the_lines_for_some_extras_include_all_that_they_require() -> None:
     pins = read_pins((ROOT / "requirements.lock").read_text(encoding="utf-8"))
     names = {pin.name for pin in needed(pins, PROJECT, LIGHT)}
     listed = [*DEPENDENCIES, *(text for extra in LIGHT for text in EXTRAS[extra])]

@@ -64,7 +64,9 @@ def cooled(network: nn.Module, temperature: float) -> nn.Module:
     return network
 
 
-def test_the_network_becomes_itself_over_the_temperature(function: nn.Module) -> None:
+def test_the_cooled_network_is_the_network_divided_by_the_temperature(
+    function: nn.Module,
+) -> None:
     network = around(function)
     before = network(rows(function))
     # The last two temperatures are extreme; 1e-30 is below the epsilon of every
@@ -88,7 +90,7 @@ def test_gradients_equal_theorem_3_7(function: nn.Module) -> None:
         )
 
 
-def test_gradients_of_rescaled_functions_are_the_finite_differences() -> None:
+def test_gradients_of_rescaled_functions_equal_finite_differences() -> None:
     for kind in (nn.Tanh, nn.GELU, nn.SiLU, nn.ELU, nn.Sigmoid):
         network = cooled(around(kind()), 3.0)
         inputs = rows(network[1])[:2].requires_grad_()

@@ -114,7 +114,7 @@ def test_any_stack_of_blocks_is_divided(
 
 
 @pytest.mark.parametrize("mode", ["distributed", "periodic"])
-def test_training_mode_is_divided_too_and_running_statistics_see_no_change(
+def test_logits_in_training_mode_are_divided_and_running_statistics_are_unchanged(
     network: nn.Module,
     mode: str,
     images_for: Callable[[nn.Module], Tensor],

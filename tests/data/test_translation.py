@@ -67,7 +67,7 @@ def test_a_fault_is_named_with_its_file(
         read(tmp_path, **files)  # type: ignore[arg-type]
 
 
-def test_what_is_missing_is_named_with_what_to_put_where(tmp_path: Path) -> None:
+def test_errors_for_missing_files_say_what_to_put_where(tmp_path: Path) -> None:
     for name, says in (
         ("wmt14_en_de", "Europarl v7, Common Crawl"),
         ("others", r"Put train\.en, .*, test\.de into"),

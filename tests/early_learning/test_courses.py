@@ -61,7 +61,9 @@ def test_scales_equal_those_of_the_whole_kernel(probes: int) -> None:
     assert start.scales == pytest.approx((5.0, 1 / speed, 5.0 / speed), rel=1e-4)
 
 
-def test_first_speeds_predict_times_which_are_constant_for_small_logits() -> None:
+def test_initial_speeds_predict_event_times_which_are_constant_for_small_logits() -> (
+    None
+):
     problem = make_problem()
     times = {}
     for norm in (0.01, 0.1, 100.0, 1000.0):

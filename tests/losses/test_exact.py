@@ -169,7 +169,7 @@ def test_certainty_in_float32_has_a_loss_and_a_gradient() -> None:
         (MMCELoss(), [0, 14_000], 14_002),
     ],
 )
-def test_float16_logits_that_lie_far_apart(
+def test_float16_logits_that_lie_far_apart_have_finite_losses_and_gradients(
     loss: Loss, row: list[float], expected: float
 ) -> None:
     logits = torch.tensor([row], dtype=torch.float16, requires_grad=True)

@@ -1,4 +1,4 @@
-"""Rows of scores that were sorted without updating their labels are refused."""
+"""Rows whose scores were sorted are refused if their labels were not updated."""
 
 import re
 from pathlib import Path

@@ -101,8 +101,8 @@ SIZES: dict[str, tuple[str, dict[str, Any], int, int]] = {
         47_355_556,
         50,
     ),
-    # The cooling paper counts 23.5 million parameters without the last layer, which has
-    # 204,900.
+    # The Cooling paper reports 23.5 million parameters without the last layer, which
+    # has 204,900.
     "resnet50-preactivation": (
         "preactivation_resnet",
         {"num_classes": 100},

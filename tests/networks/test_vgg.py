@@ -35,7 +35,9 @@ def written_out(
 
 @pytest.mark.parametrize("activation", ["relu", "crelu"])
 @pytest.mark.parametrize("pooling", ["flatten", "average"])
-def test_a_vgg_is_the_papers_sentence(activation: str, pooling: str) -> None:
+def test_a_vgg_is_the_network_that_the_papers_sentence_describes(
+    activation: str, pooling: str
+) -> None:
     network = tiny_vgg(activation=activation, pooling=pooling)
     expected = written_out(
         network, images(), double=activation == "crelu", average=pooling == "average"

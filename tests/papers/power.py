@@ -1,4 +1,4 @@
-"""Simulates how often a claim holds, judged by its criterion.
+"""Simulates how often a claim holds when it is judged by its criterion.
 
 Values are drawn with the covariance of the measured values, so runs that share data,
 network and seed stay dependent across schedules and arms.

@@ -534,7 +534,8 @@ def test_flat_sweeps_have_the_noise_of_the_runs_and_no_effect() -> None:
     pd.testing.assert_frame_equal(tables[0], tables[-1][:10])
     measured = numbers_of(committed_sweeps().runs, accuracy)
     assert np.ptp(measured.mean()) > 0.1
-    # At two inverse temperatures, the standard deviation over seeds is five points.
+    # At two inverse temperatures, the standard deviation over seeds is five percentage
+    # points.
     assert np.ptp(tables[-1].mean()) < 0.03
     ratios = tables[-1].std() / measured.std()
     assert ratios.between(0.7, 1.4).all()

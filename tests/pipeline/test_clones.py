@@ -2,7 +2,7 @@
 
 The tests use real repositories with the stages `inputs` and `fetch`, and a local
 remote. The installed package is another checkout's, which prepares more sentences.
-Edits of a user's file are noticed; moving the file to another folder is not a change.
+Edits to a user's file are noticed; moving the file to another folder is not a change.
 """
 
 import json

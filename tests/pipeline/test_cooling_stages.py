@@ -80,8 +80,8 @@ def test_arms_differ_after_the_first_cooling() -> None:
         assert len(
             stored(train_cooling, f"digits-vgg/none/{arm}/0", "temperatures")
         ) == (0 if arm == "none" else 2)
-    # In the first epoch all arms compute the same, apart from the division of the
-    # logits.
+    # In the first epoch all arms compute the same values, apart from the division of
+    # the logits.
     for split in ("train", "validation", "test"):
         assert found["none"][1, split] == found["last_layer"][1, split]
     assert found["none"][2, "train"][1] != found["last_layer"][2, "train"][1]
@@ -195,7 +195,7 @@ def test_no_fitted_number_of_a_unet_moves_with_the_test_labels(
     assert all(torch.equal(found[name], expected[name]) for name in expected)
 
 
-def test_runs_say_what_the_last_epoch_came_to() -> None:
+def test_runs_have_the_results_of_their_last_epoch() -> None:
     runs = read(RESULTS)
     trained = runs.select(CLASSIFICATION)
     accuracies = at_last_epoch(ACCURACY_OF_FINISHED).of(runs, trained)

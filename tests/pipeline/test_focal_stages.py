@@ -214,7 +214,7 @@ def test_no_weight_of_the_linear_model_moves_with_the_test_labels(
     assert not torch.equal(after["test_labels"], before["test_labels"])
 
 
-def test_the_images_that_are_shown_are_right_by_all_losses_or_wrong_by_all(
+def test_shown_images_are_classified_rightly_by_all_losses_or_wrongly_by_all(
     tiny: Params,
 ) -> None:
     runs = read(RESULTS)

@@ -71,7 +71,9 @@ def test_a_stage_names_the_code_folder_and_parameters_of_its_cells(
 
 
 @pytest.mark.parametrize("paper", PAPERS)
-def test_what_makes_records_and_notebooks_of_a_paper_is_named(paper: str) -> None:
+def test_stages_depend_on_the_code_that_makes_a_papers_records_and_notebook(
+    paper: str,
+) -> None:
     needs = {
         "collect": ("collect", "tables", "claims"),
         "notebook": ("figures", "tables", "claims", "study"),

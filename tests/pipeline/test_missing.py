@@ -106,7 +106,7 @@ def _in_project(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(project)
 
 
-def test_the_stage_plan_and_make_data_say_the_same_list_first(
+def test_the_stage_plan_and_make_data_print_the_same_list_first(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     params = read_params(Path("params.yaml"))
@@ -126,7 +126,7 @@ def test_the_stage_plan_and_make_data_say_the_same_list_first(
     assert capsys.readouterr().err.splitlines() == said[: len(lines)]
 
 
-def test_what_needs_nothing_missing_is_planned() -> None:
+def test_cells_that_need_no_missing_data_are_planned() -> None:
     plans = {stage.stage: stage for stage in plan(read_params(Path("params.yaml")))}
     assert not [stage.note for stage in plans.values() if stage.note]
     assert plans["fetch"].to_run == ("digits", "phrases", "glyphs-12", "glyphs-20")

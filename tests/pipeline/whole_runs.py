@@ -69,7 +69,7 @@ def run_paper(params: Params, paper: Any) -> None:
 
 
 def collect_without_claims(params: Params, paper: Any) -> None:
-    """Collect a paper's results, but save the seconds that judging its claims takes.
+    """Collect a paper's results without judging its claims: judging takes seconds.
 
     `TestResults` judges claims of collected results, and the tests of each paper's
     claims judge all kinds of runs.

@@ -173,7 +173,7 @@ def test_fingerprint_depends_on_parameters_inputs_seed_and_function() -> None:
         (RuntimeError("shapes differ"), False),
     ],
 )
-def test_a_cell_without_memory_says_what_to_lower(
+def test_a_cell_that_runs_out_of_memory_says_what_to_lower(
     error: Exception, remedy: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(*_: object) -> None:

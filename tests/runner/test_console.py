@@ -155,7 +155,7 @@ def test_a_closed_pipe_ends_a_command_without_a_word(
     assert (done.returncode, done.stderr) == (CLOSED, b"")
 
 
-def test_the_exit_code_stays_where_standard_error_is_full(project: Path) -> None:
+def test_the_exit_code_is_the_same_if_standard_error_is_full(project: Path) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
             [sys.executable, "-c", MAIN, "unknown"],

@@ -159,8 +159,8 @@ def test_numbers_have_at_least_three_significant_digits(
 
 
 def test_scaling_is_rarely_advised_for_calibrated_models() -> None:
-    # We expect no wrong advice in 60 reports. The test notices gross errors only: if
-    # one report in ten were wrong, it would still pass with probability 0.14.
+    # We expect no wrong advice in 60 reports. If one report in ten were wrong, the test
+    # would still pass with probability 0.14.
     told = [report_of(1.0, seed).data["advice"] for seed in range(60)]
     assert told.count("scale") <= 3
     report = report_of(1.0, 0)

@@ -1,4 +1,4 @@
-"""Two states of `results` are compared: bytes, numbers and verdicts."""
+"""Two states of `results` are compared by their bytes, numbers and verdicts."""
 
 import json
 import subprocess

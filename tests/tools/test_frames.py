@@ -427,7 +427,7 @@ def test_an_ignored_label_is_a_whole_number(value: Any) -> None:
         TemperatureScaler(ignore_index=value).fit(LOGITS, LABELS)
 
 
-def test_validation_rows_that_are_those_to_report_on_are_refused() -> None:
+def test_validation_rows_equal_to_the_reported_rows_are_refused() -> None:
     with pytest.raises(ValueError, match=r"validation logits .* rows in common"):
         calibrate(LOGITS, LABELS, validation=(LOGITS.copy(), LABELS), bootstrap=0)
 

@@ -245,7 +245,7 @@ def test_cross_validation_fits_on_the_other_folds(method: str) -> None:
         )
 
 
-def test_data_frames_come_out_where_they_are_asked_for() -> None:
+def test_transform_returns_data_frames_if_asked_to() -> None:
     columns = [f"digit {digit}" for digit in range(10)]
     frame = pd.DataFrame(LOGITS, columns=columns)
     scaler = TemperatureScaler().set_output(transform="pandas").fit(frame, LABELS)

@@ -1,4 +1,4 @@
-"""Two processes train as one: equal batches and, without batch norm, weights."""
+"""Two processes train like one: batches and, without batch norm, weights are equal."""
 
 import json
 import os

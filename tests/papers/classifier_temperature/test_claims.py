@@ -148,7 +148,7 @@ def test_another_statistic_that_explains_everything_contradicts_both_claims(
 
 
 @pytest.mark.parametrize("name", ["untrained-64", "large"])
-def test_a_backbone_is_untrained_by_its_weights_and_not_by_its_name(
+def test_untrained_backbones_are_recognised_by_their_weights_and_not_by_name(
     runs: Runs, name: str
 ) -> None:
     """A profile may call a network with random weights by any name."""

@@ -365,5 +365,5 @@ def measured_anew(
 
 
 def stuck(runs: Runs, which: Where) -> Runs:
-    """The study, in which the runs that `which` selects are as accurate as guessing."""
+    """The study, with the accuracy of guessing in the runs that `which` selects."""
     return measured_anew(runs, "accuracy", lambda _: 0.1, which)

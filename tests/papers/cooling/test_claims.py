@@ -97,8 +97,8 @@ def _values(run: Run) -> Rows:
     applied = (1.5 if run.arm == "periodic" else 1.2) + 0.01 * run.seed
     rows: Rows = []
     for epoch in range(1, EPOCHS + 1):
-        # Cooling gains after every epoch except the last one, so a verdict from that
-        # epoch alone would be wrong.
+        # Cooling is more accurate after every epoch except the last one, so a verdict
+        # from that epoch alone would be wrong.
         reached = first + gain * (epoch < EPOCHS)
         rows.append({"split": "test", "epoch": epoch, "accuracy": reached, "ece": ece})
         if run.arm != "none":
@@ -279,7 +279,9 @@ def with_training_accuracy(
 def test_smooth_schedules_that_share_seeds_are_averaged_within_a_seed(
     runs: Runs,
 ) -> None:
-    """If seeds gain the same on four schedules, five seeds are five values, not 20."""
+    """If a seed's gain is the same on four schedules, five seeds give five values, not
+    20.
+    """
     name = "last-layer-gains-nothing-with-smooth-schedule"
     by_seed = (-0.012, -0.006, 0.006, 0.012, 0.016)
     spread = runs

@@ -289,7 +289,7 @@ def test_table_k1_has_every_printed_number_beside_ours(runs: Runs) -> None:
     )
 
 
-def test_what_was_not_translated_says_so(runs: Runs) -> None:
+def test_translations_that_were_not_run_are_marked_as_such(runs: Runs) -> None:
     translated = where(task="translation")
     is_translated = translated.mask(runs.table)
     dataset = runs.table["dataset"].mask(is_translated, "farm")

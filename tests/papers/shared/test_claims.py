@@ -250,7 +250,8 @@ def test_the_error_of_a_fit_halves_with_four_times_the_seeds(
     degrees: int, degrees_of_sixteen: int
 ) -> None:
     part = Fitted(0.0, 0.5, degrees, 4)
-    # The true value is 1 from the bound: two standard errors, and four with 16 seeds.
+    # The true value is 1 away from the bound: two standard errors with four seeds, and
+    # four with 16.
     for n, shift, freedom in ((4, 2.0, degrees), (16, 4.0, degrees_of_sixteen)):
         end = stats.t.ppf(0.95, freedom)
         expected = stats.nct.sf(end, freedom, shift)
@@ -279,7 +280,9 @@ def test_data_that_were_looked_at_several_times_are_judged_at_a_higher_level() -
     assert (row["verdict"], row["looks"]) == (HOLDS, 1)
 
 
-def test_looks_and_parts_correct_a_contradiction_together() -> None:
+def test_the_level_of_a_contradiction_is_corrected_for_looks_and_parts_together() -> (
+    None
+):
     asked = replace(
         claim(above(), Measurement({"a": seeds(-0.5), "b": seeds(0.5)}, "nats")),
         looks={"study": 2},

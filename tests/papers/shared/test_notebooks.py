@@ -52,7 +52,7 @@ def test_numbers_of_a_table_are_equal_in_each_run_and_none_is_shown_as_0() -> No
     assert shown(table[:0], "t") is None
 
 
-def test_what_all_rows_share_stands_above_the_table_once() -> None:
+def test_values_that_all_rows_share_are_shown_once_above_the_table() -> None:
     shared = {"dataset": "cifar10-10000", "network": "<net>", "status": np.nan}
     table = pd.DataFrame([shared | {"metric": name} for name in ("ece", "nll")])
     caption, _, rows = shown(table, "t").data.partition("</p>")

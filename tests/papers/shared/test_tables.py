@@ -96,7 +96,7 @@ def test_a_single_seed_has_the_error_of_its_own_number() -> None:
     assert difference == pytest.approx(0.15 / (0.005 / 2) ** 0.5)
 
 
-def test_seeds_that_agree_have_no_difference_in_errors() -> None:
+def test_seeds_that_agree_have_no_difference_in_standard_errors() -> None:
     table = replace(TABLE, printed_runs=None).make(runs_of(trained(0.7, 0.7)))
     assert pd.isna(only_row(table, dataset="cifar10")[DIFFERENCE])
 
@@ -107,13 +107,13 @@ def test_a_training_of_two_experiments_counts_once_in_a_table() -> None:
     assert row[["experiment", "ours", "seeds"]].tolist() == ["main", 0.75, 2]
 
 
-def test_ours_that_the_paper_does_not_print_can_be_left_out() -> None:
+def test_our_numbers_that_the_paper_does_not_print_can_be_left_out() -> None:
     runs = runs_of(trained(0.7, 0.8) + trained(0.5, loss="focal"))
     assert set(TABLE.make(runs)["loss"]) == {"ce", "focal"}
     assert set(replace(TABLE, printed_only=True).make(runs)["loss"]) == {"ce"}
 
 
-def test_a_column_is_true_where_it_is_for_all_seeds() -> None:
+def test_a_column_is_true_only_if_it_is_true_for_all_seeds() -> None:
     table = replace(TABLE, all_of=("sure",), columns=[*COLUMNS, "sure"])
     rows = trained(0.7, 0.8)
     assert only_row(table.make(runs_of(rows)), dataset="cifar10")["sure"]

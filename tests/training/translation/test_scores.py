@@ -20,7 +20,7 @@ from softmax_temperature.training.translation.scores import (
 )
 
 
-def test_it_is_what_the_program_sacrebleu_prints(tmp_path: Path) -> None:
+def test_bleu_is_what_the_program_sacrebleu_prints(tmp_path: Path) -> None:
     _, references = read_farm(seed=0)["test"]
     translations = [
         re.sub(r"\bdie\b", "der", one).replace("ein ", "eine ") for one in references
@@ -62,7 +62,7 @@ def tokens() -> tuple[torch.Tensor, torch.Tensor]:
 
 
 @pytest.mark.parametrize("piece", [700, 64, 1])
-def test_it_equals_that_of_all_logits_at_once(
+def test_the_streamed_error_equals_that_of_all_logits_at_once(
     tokens: tuple[torch.Tensor, torch.Tensor],
     piece: int,
     monkeypatch: pytest.MonkeyPatch,
