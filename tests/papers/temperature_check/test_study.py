@@ -29,7 +29,7 @@ def test_the_lowest_learning_rate_that_is_best_on_validation_data_is_chosen() ->
 
 
 def confirmed_runs() -> Runs:
-    """Inverse temperatures 0.1 and 1 with three rates each; 1 also has confirmations."""
+    """Inverse temperatures 0.1 and 1, three rates each; 1 has confirmation runs."""
     tuned = [
         training("wrn", place, rate, seed, 0.7 + rate * (rate < 1))
         for place in (0.1, 1.0)
