@@ -1,4 +1,4 @@
-"""The 23 statistics equal slow computations and values by hand, and are invariant."""
+"""The 23 statistics equal slow and hand-worked computations, for rows in any order."""
 
 from itertools import combinations
 

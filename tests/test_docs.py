@@ -1,7 +1,7 @@
 """Checks the README and the pages of docs.
 
 Their Python code runs unchanged and prints what is shown, their commands exist, their
-links work, every page is linked, and the site reads from disk.
+links work, every page is linked, and the site can be read from disk.
 """
 
 import ast
@@ -97,8 +97,8 @@ def anchors(path: Path) -> set[str]:
     }
 
 
-# The programs that shell blocks start. Blocks use `.` and `softmax-temperature` as
-# arguments, too: the name of a folder or of an image.
+# The programs that shell blocks start. `.` and `softmax-temperature` are also used as
+# arguments, as the names of a folder and of an image.
 PROGRAMS = {
     ".",
     ".venv/bin/pre-commit",

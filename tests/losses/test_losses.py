@@ -1,4 +1,4 @@
-"""Losses equal values by hand and second implementations, also at the extremes."""
+"""Losses equal hand-worked values and second implementations, even at the extremes."""
 
 import math
 from collections.abc import Callable

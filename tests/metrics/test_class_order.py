@@ -225,8 +225,8 @@ def mistaken(rows: int, classes: int, generator: np.random.Generator) -> Drawn:
 def test_a_bad_model_is_not_refused(model: Any, classes: int, rows: int) -> None:
     for seed in range(8):
         logits, labels = model(rows, classes, np.random.default_rng(seed))
-        # If class 0 is missing, labels may count from 1, for which there is another
-        # check.
+        # Labels without class 0 would seem to count from 1, which another check
+        # refuses.
         labels[0] = 0
         assert not refused(logits, labels, any_order=True)
 

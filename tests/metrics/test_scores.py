@@ -1,4 +1,4 @@
-"""Scores of predictions and pixels match scikit-learn and values by hand."""
+"""Scores of predictions and pixels match scikit-learn and hand-worked values."""
 
 import math
 from collections.abc import Callable

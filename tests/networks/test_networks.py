@@ -1,4 +1,4 @@
-"""Image networks keep samples apart, train all parameters, and have published sizes."""
+"""Image networks mix no samples, train all parameters, and have published sizes."""
 
 from typing import Any
 

@@ -19,7 +19,9 @@ GRAPH = read_yaml(ROOT / "dvc.yaml")
 STAGES = GRAPH["stages"]
 SOURCE = "src/softmax_temperature"
 GROWING = ("records.json", "runs.csv", "tables")
-"""Results that keep other machines' runs when a stage reruns."""
+"""Results that a stage does not delete first, because they include other machines'
+runs.
+"""
 RUN_BY = frozenset(
     {"runner", "params"}
 )  # Code of these folders is not part of any cell.

@@ -1,4 +1,4 @@
-"""All engines give equal results, lose little work in a crash, and name remedies."""
+"""All engines give equal results and lose little in a crash; errors name remedies."""
 
 import shutil
 import sys

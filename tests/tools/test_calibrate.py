@@ -1,4 +1,4 @@
-"""Calibration reports show the measured numbers and accept users' formats.
+"""Calibration reports show the measured numbers, for input in all users' formats.
 
 Other input is refused with a one-line error.
 """

@@ -136,7 +136,7 @@ def test_logits_that_separate_the_labels_are_left_as_they_are() -> None:
     with pytest.warns(ConvergenceWarning, match="separate the labels"):
         scaler = TemperatureScaler().fit(5 * np.eye(3)[[0, 1, 2, 0]], [0, 1, 2, 0])
     assert (scaler.temperature_, scaler.at_bound_) == (1.0, True)
-    # Large logits of the opposite sign fit no temperature either.
+    # No temperature fits large logits of the opposite sign either.
     with pytest.warns(
         ConvergenceWarning, match="say nothing about the labels.*Check that column c"
     ):

@@ -82,8 +82,9 @@ def test_the_shipped_heuristic_is_the_fit_of_the_committed_study(
     assert means["heuristic"] == min(means.values()) <= 0.0075
 
 
-# It takes 15 seconds, because each pair is left out in turn. The fast tests compare the
-# shipped losses with the table of `suggest`, and the table with the study's records.
+# This test takes 15 seconds, because each pair is left out in turn. The fast tests
+# compare the shipped losses with the table of `suggest`, and the table with the study's
+# records.
 @pytest.mark.slow
 def test_the_shipped_losses_are_those_of_the_committed_study(
     study: tuple[pd.DataFrame, pd.DataFrame],

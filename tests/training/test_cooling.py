@@ -1,4 +1,4 @@
-"""Cooling in a training run resumes with equal bytes, and keeps its period."""
+"""With Cooling, training resumes with equal bytes; its period may span epochs."""
 
 import copy
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""Samples are prepared as by plain loops and by torchvision's transforms.
+"""Samples are prepared exactly as plain loops and torchvision's transforms would.
 
 Unsuitable samples are refused.
 """

@@ -59,7 +59,7 @@ def runs() -> Iterator[Runs]:
 
 
 def _runs() -> Runs:
-    """A study in which every claim that its runs can decide holds."""
+    """A study in which all claims hold, except those that its runs cannot decide."""
     names = [
         Run("vgg", schedule, arm, seed)
         for schedule in SCHEDULES

@@ -56,7 +56,7 @@ ARMS = ("CE", "Brier", "MMCE", "LS-0.1", "LS-0.05", "FL-1", "FL-2", "FL-3", "FLS
 IMAGES, TEXTS, IMDB = "cifar10-resnet50", "sst-tree-lstm", "imdb-cnn"
 DATASETS = {IMAGES: "cifar10", TEXTS: "sst_trees", IMDB: "imdb"}
 SELECTED = 6
-"""Epoch that the experiments on texts select."""
+"""Epoch that is selected in the experiments on texts."""
 CALIBRATED = 2
 """Epoch with the lowest ECE; its accuracy is a point lower than that of the others."""
 EPOCHS = range(1, 8)

@@ -330,8 +330,8 @@ def test_both_claims_on_norms_are_judged_side_by_side() -> None:
 
 
 def test_each_norm_after_50_epochs_is_a_sweep_of_its_own(project_root: Path) -> None:
-    # If a sweep of 50 epochs had two norms, it would also count in the claim about five
-    # epochs.
+    # If a sweep of 50 epochs had two norms, it would also count towards the claim about
+    # five epochs.
     profile = YAML(typ="safe").load(
         (project_root / "profiles/temperature_check.yaml").read_text(encoding="utf-8")
     )

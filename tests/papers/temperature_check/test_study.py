@@ -1,4 +1,4 @@
-"""The judged runs are those with the learning rate of best validation accuracy."""
+"""The judged runs have the learning rate with the best validation accuracy."""
 
 import pytest
 

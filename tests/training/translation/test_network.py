@@ -1,4 +1,4 @@
-"""The Transformer ignores padding and later tokens; loss and scores match by hand."""
+"""The Transformer ignores padding and later tokens; losses match plain computations."""
 
 import math
 from collections.abc import Callable
