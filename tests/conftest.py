@@ -53,7 +53,7 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Exclude the objects that imports have created from garbage collection."""
+    """Exclude from garbage collection the objects that imports have created."""
     gc.freeze()
 
 
@@ -111,7 +111,7 @@ def browser_program() -> str:
 
 
 def _missing(marker: pytest.Mark) -> str | None:
-    """Name what the marker's tests need and this machine lacks; None if it has all."""
+    """Return what the marker's tests need and this machine lacks, or None."""
     if marker.name == "gpu":
         import torch
 

@@ -1,4 +1,4 @@
-"""Theorem 3.7 holds for values worked out by hand; `theory_checks` compares all
+"""Theorem 3.7 agrees with values worked out by hand; `theory_checks` compares all
 statements with autograd.
 """
 

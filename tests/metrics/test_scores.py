@@ -287,7 +287,7 @@ def lesions(recall: float) -> tuple[Tensor, Tensor]:
 
 
 def ordinal(low: int, high: int, shift: float, slope: float) -> tuple[Tensor, Tensor]:
-    """Ordered classes: mostly too low predictions, and labels from `low` to `high`."""
+    """Predictions (mostly too low) and labels (`low` to `high`) of ordered classes."""
     generator = torch.Generator().manual_seed(high)
     labels = torch.randint(low, high + 1, (600,), generator=generator)
     noise = 0.5 * torch.randn(600, generator=generator)

@@ -16,8 +16,8 @@ def images(samples: int = 4, side: int = 16) -> Tensor:
 def perturbed(network: nn.Module) -> nn.Module:
     """Draw random scales, shifts, biases and running statistics; return the network.
 
-    The network is in float64. The initial values are 0 and 1; with them, a test would
-    not notice if an implementation left out a scale or a shift.
+    The network is converted to float64. The initial values are 0 and 1; with them, a
+    test would not notice if an implementation left out a scale or a shift.
     """
     for values in network.double().state_dict().values():
         if values.is_floating_point() and values.ndim == 1:

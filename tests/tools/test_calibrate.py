@@ -1,4 +1,4 @@
-"""Calibration reports show the measured numbers, for input in all users' formats.
+"""Calibration reports show the measured numbers, whatever the format of the input.
 
 Other input is refused with a one-line error.
 """

@@ -445,7 +445,7 @@ def test_a_stored_index_of_another_order_is_refused(
     fault = f"have the same {shown} in different orders, from row 4 on"
     with pytest.raises(InputError, match=fault):
         read_pair(tmp_path, ".parquet", scores, labels.take(ORDER))
-    # Without --columns, too, the index is a key.
+    # The index is a key even without --columns.
     paths = (tmp_path / "lo.parquet", tmp_path / "la.parquet")
     with pytest.raises(InputError, match=fault):
         read_rows("logits", *paths, "validation", None, None)

@@ -99,7 +99,7 @@ def lines_of(results: Path, claim: int = 0) -> list[str]:
 
 
 def verdict(results: Path, claim: int = 0) -> str:
-    """The badges of a claim, with which its second line begins."""
+    """The badges at the start of a claim's second line."""
     return lines_of(results, claim)[1].partition(" Table 1")[0]
 
 

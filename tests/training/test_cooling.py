@@ -1,4 +1,4 @@
-"""With Cooling, training resumes with equal bytes; its period may span epochs."""
+"""With Cooling, training resumes with equal bytes; Cooling's period may span epochs."""
 
 import copy
 from collections.abc import Callable
