@@ -421,8 +421,7 @@ def test_the_readme_says_which_claims_of_focal_loss_hold_and_are_not_tested() ->
     count = len(untested)
     assert (
         "Of the five claims of focal loss that hold, three concern a linear model, and "
-        "two rest on two seeds; the paper's main claims are among the "
-        f"{count} untested."
+        f"two rest on two seeds; {count} are untested."
     ) in prose("README.md")
     main = {
         "flsd-53-calibrates",
@@ -593,15 +592,18 @@ def test_the_findings_of_cooling_are_those_of_the_results(page: str) -> None:
     assert {gain.n for gain in gains.values()} == {15}
     if page == "README.md":
         distributed, periodic = (gains[mode] for mode in ("distributed", "periodic"))
+        assert distributed.ends
         assert periodic.ends
-        assert periodic.ends[0] < 0
+        low, high = map(points, distributed.ends)
+        one = f"{points(distributed.value)} points [{low}, {high}]"
+        low, high = map(points, periodic.ends)
+        other = f"{points(periodic.value)} [{low}, {high}]"
         assert (
-            f"distributed Cooling gains {points(distributed.value)} points and "
-            f"periodic Cooling {points(periodic.value)}, not clearly above 0 (fifteen "
+            f"distributed Cooling gains {one} and periodic Cooling {other} (fifteen "
             "seeds)"
         ) in text
         last = SIDES["cooling_cifar10", "last-layer-helps-without-schedule"]
-        assert f"last layer Cooling gains {points(last['value'])} (four seeds)" in text
+        assert f"last layer Cooling {points(last['value'])} (four seeds)" in text
         assert last["n"] == 4
     else:
         assert "fifteen" in text
@@ -622,7 +624,7 @@ def test_the_archived_study_of_cooling_shows_no_gain(page: str) -> None:
     assert {one["n"] for one in archived} == {2}
     assert all(one["low"] < 0 < one["high"] for one in archived)
     if page == "README.md":
-        assert "at full width, we see no gain (two seeds)" in text
+        assert "at full width, two seeds show no gain" in text
         return
     assert re.search("archived study `cifar10_cpu_cooling`.*? shows no gain", text)
     numbers = "{} points with last layer, {} with distributed and {} with periodic"
@@ -676,9 +678,19 @@ def test_the_findings_of_focal_loss_are_those_of_the_results(page: str) -> None:
             assert "last epoch" in SIDES[study, claim]["compares"]
             assert SIDES[study, claim]["verdict"] == HOLDS
     lost = SIDES["focal_cifar10", "accuracy-is-kept"]
+    low, high = sorted(abs(lost[end]) for end in ("low", "high"))
     assert re.search(
-        rf"costs {points(abs(lost['value']))} (percentage )?points of accuracy", text
+        rf"costs {points(abs(lost['value']))} (percentage )?points of accuracy "
+        rf"\[{points(low)}, {points(high)}\]",
+        text,
     )
+    scaled = SIDES["text", "flsd-53-calibrates-after-scaling"]
+    value, low, high = (points(scaled[end]) for end in ("value", "low", "high"))
+    assert f"is worse by {value} points on average [{low}, {high}]" in text
+    images = SIDES["focal_cifar10", "flsd-53-calibrates-after-scaling"]
+    assert images["low"] <= images["published"] <= images["high"]
+    printed = points(abs(images["published"]))
+    assert re.search(rf"the paper's {printed} points( is not excluded)?;", text)
     ablation = read_csv(ROOT / "results/text/focal/tables/ablation.csv").query(
         "dataset == 'newsgroups20' and variant == 'temperature by NLL' "
         "and metric == 'ece_after_scaling'"
@@ -690,7 +702,7 @@ def test_the_findings_of_focal_loss_are_those_of_the_results(page: str) -> None:
         by_ece = " and ".join(
             points(eces.loc[loss, "main"]) for loss in ("FLSD-53", "CE")
         )
-        assert f"(instead of {by_ece} %)" in text
+        assert f"({by_ece} % with the former temperature)" in text
         chosen = read_csv(ROOT / "results/text/focal/tables/table_1.csv").query(
             "task == 'imdb-cnn' and metric == 'ece'"
         )
@@ -733,7 +745,7 @@ def test_the_findings_of_cosine_classifiers_are_those_of_the_results(page: str) 
         assert f"58 of {of_suggest.loc['all', 'pairs']} pairs" in text
         assert losses["outside"] in text
         ridge = table.loc["outside", "ridge of the logarithm (ours)"]["mean"]
-        assert f"there the rule would lose {points(ridge, 2)}" in text
+        assert f"where the rule would lose {points(ridge, 2)}" in text
 
 
 @pytest.mark.parametrize("page", TEXTS)

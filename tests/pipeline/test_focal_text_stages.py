@@ -1,4 +1,4 @@
-"""The focal stages on documents and trees: word vectors, best epoch, and tables."""
+"""Tests of the focal stages on documents and trees: vectors, best epoch, tables."""
 
 import json
 from collections.abc import Callable

@@ -110,8 +110,8 @@ class Scales(NamedTuple):
     Attributes:
         logit_norm: ||Z_0||_F.
         unit_time: Time in which the logits change by 1 at their initial speed.
-        logit_time: Time in which the logits change by their own norm at their initial
-            speed (tau_z).
+        logit_time: Time in which the logits would change by their own norm at their
+            initial rate (tau_z).
     """
 
     logit_norm: float
@@ -180,7 +180,7 @@ class Start:
 
 
 def log_times(first: float, last: float, points: int) -> list[float]:
-    """Return `points` times from `first` to `last`, evenly spaced on a log axis."""
+    """Return a list of `points` times from `first` to `last`, evenly spaced in log."""
     step = math.log(last / first) / (points - 1)
     return [first * math.exp(step * number) for number in range(points)]
 

@@ -411,7 +411,7 @@ class Study:
         )
 
     def accuracy(self, rows: Rows, inverse_temperatures: Floats) -> Floats:
-        """Interpolate each row's accuracy at its inverse temperature from the grid."""
+        """Return each row's accuracy at its inverse temperature, off the grid, too."""
         curves = self.accuracies[rows]
         interpolated = [
             np.interp(inverse_temperature, self.grid, curve)

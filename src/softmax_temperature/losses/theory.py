@@ -23,7 +23,7 @@ _SERIES = [*((-1) ** k / k for k in range(24, 1, -1)), 0.0, 0.0]
 
 
 def gradient_ratio(true_probs: Tensor, gamma: float | Tensor) -> Tensor:
-    """Ratio g(p, gamma) of the gradients of focal loss and cross-entropy.
+    """Ratio g(p, gamma) of the gradient of focal loss to that of cross-entropy.
 
     Proposition 1 of the focal paper: g = (1 - p)^gamma - gamma p (1 - p)^(gamma - 1)
     log p. g is computed as (1 - p)^gamma (1 + gamma r), with r = -p log p / (1 - p),

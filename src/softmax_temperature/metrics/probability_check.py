@@ -142,7 +142,7 @@ def check_not_probs(
         sigmoids: Whether to refuse outputs of a sigmoid as well as rows that sum to
             one, to 100 and so on. Pass False for cosines, which look like outputs of a
             sigmoid if none is negative.
-        of_network: Whether a network has just returned the logits. They are then taken
+        of_network: Whether the logits come straight from a network. They are then taken
             for outputs of a sigmoid only if they come near both 0 and 1, because
             networks without a sigmoid may also return numbers in [0, 1].
     """

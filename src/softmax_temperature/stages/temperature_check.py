@@ -54,7 +54,7 @@ CHOICE = "choice.json"
 
 @stage
 def train_temperature_check(params: Params) -> Iterator[Cell]:
-    """Yield a cell per sweep, inverse temperature, learning rate, start and seed."""
+    """Yield a cell for each sweep, inverse temperature, rate, start and seed."""
     paper = params.temperature_check
     check_networks(params.networks, [sweep.network for sweep in paper.sweeps.values()])
     for training in paper.trainings():

@@ -40,7 +40,7 @@ AFTER = {
     "FLSD-53": 0.008,
 }
 TEMPERATURES = {"CE": (2.4, 2.6), "FL-3": (1.0, 1.2)}
-"""Temperatures of seeds 0 and 1; the other losses have a temperature of 1.1."""
+"""Temperatures of seeds 0 and 1 by loss; losses not listed have 1.1."""
 NLL = (1.0, 0.6, 0.4, 0.45, 0.5, 0.55, 0.6)
 """The test NLL of cross-entropy by epoch: best at epoch 3."""
 NLL_WRONG = (2.0, 2.0, 2.0, 2.5, 3.0, 3.5, 4.0)

@@ -199,7 +199,7 @@ the two runs would mistake equal numbers for an effect of 0.
 # ------------------------------------------------------------------------------
 
 GUESSING = "guessing"
-"""Column: the accuracy of guessing, which counts as the accuracy of a lost run."""
+"""Column with the accuracy of guessing, which counts as that of a lost run."""
 ACCURACY = Metric("accuracy", epochs=mean_of_last_epochs, lost=GUESSING)
 LAST_ACCURACY = Metric("accuracy", epochs=last_epoch, lost=GUESSING)
 ECE = Metric("ece", epochs=mean_of_last_epochs, label="ECE")

@@ -64,7 +64,7 @@ class BesideSelected(Contrast):
 
     Attributes:
         difference: The difference after the last epoch.
-        selected: The metric of `difference`, at the selected epoch.
+        selected: The metric that `difference` compares, at the selected epoch.
     """
 
     difference: Difference
