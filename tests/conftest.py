@@ -7,7 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import hypothesis
@@ -31,6 +31,8 @@ BROWSERS = (
 # tests run in parallel.
 for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ[name] = "1"
+# `pipeline/own_source.py` says why, and the programs that tests run import it.
+sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 
 
 def pytest_configure() -> None:
@@ -52,9 +54,19 @@ def pytest_configure() -> None:
     providers._get_local_constants = providers.Constants
 
 
-def pytest_collection_finish() -> None:
-    """Exclude from garbage collection the objects that imports have created."""
-    gc.freeze()
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Turn garbage collection off for the imports of tests, which leave no garbage.
+
+    Otherwise the collector would scan all objects of torch repeatedly. Afterwards it
+    ignores the objects that imports have created.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -1,6 +1,9 @@
 """Runs the callbacks in real training loops of Lightning and Hugging Face.
 
 After each epoch, the best temperature on the held-out set must be 1.
+
+The functions import both libraries, which takes seconds, because every process of
+pytest-xdist imports all modules of tests.
 """
 
 from pathlib import Path
@@ -9,17 +12,8 @@ from typing import Any
 
 import pytest
 import torch
-from lightning.pytorch import LightningModule
-from lightning.pytorch import Trainer as LightningTrainer
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
-from transformers import (
-    BertConfig,
-    BertForSequenceClassification,
-    Trainer,
-    TrainerCallback,
-    TrainingArguments,
-)
 
 from softmax_temperature import Cooling
 from softmax_temperature.cooling.callbacks import lightning_callback, trainer_callback
@@ -33,17 +27,23 @@ def drawn(rows: int, seed: int) -> tuple[Tensor, Tensor]:
     return torch.randn(rows, 4, generator=generator) + labels[:, None], labels
 
 
-class Module(LightningModule):
-    def __init__(self, network: nn.Module) -> None:
-        super().__init__()
-        self.network = network
+def lightning_module(trained: nn.Module) -> Any:
+    """A module of Lightning that trains a network."""
+    from lightning.pytorch import LightningModule
 
-    def training_step(self, batch: Any, _: int) -> Tensor:
-        assert self.network.training
-        return nn.functional.cross_entropy(self.network(batch[0]), batch[1])
+    class Module(LightningModule):
+        def __init__(self) -> None:
+            super().__init__()
+            self.network = trained
 
-    def configure_optimizers(self) -> torch.optim.Optimizer:
-        return torch.optim.SGD(self.parameters(), lr=2.0, momentum=0.9)
+        def training_step(self, batch: Any, _: int) -> Tensor:
+            assert self.network.training
+            return nn.functional.cross_entropy(self.network(batch[0]), batch[1])
+
+        def configure_optimizers(self) -> torch.optim.Optimizer:
+            return torch.optim.SGD(self.parameters(), lr=2.0, momentum=0.9)
+
+    return Module()
 
 
 @pytest.mark.parametrize("mode", ["last_layer", "distributed"])
@@ -53,6 +53,8 @@ class Module(LightningModule):
     "ignore::DeprecationWarning",
 )
 def test_lightning_cools_after_each_epoch(mode: str, tmp_path: Path) -> None:
+    from lightning.pytorch import Trainer
+
     torch.manual_seed(0)
     network = nn.Sequential(
         nn.Linear(4, 16), nn.ReLU(), nn.Dropout(0.5), nn.Linear(16, 2)
@@ -61,7 +63,7 @@ def test_lightning_cools_after_each_epoch(mode: str, tmp_path: Path) -> None:
     temperatures = []
     cool = cooling.cool
     cooling.cool = lambda *args, **options: temperatures.append(cool(*args, **options))  # type: ignore[method-assign]
-    trainer = LightningTrainer(
+    trainer = Trainer(
         max_epochs=3,
         accelerator="cpu",
         default_root_dir=tmp_path,
@@ -75,7 +77,7 @@ def test_lightning_cools_after_each_epoch(mode: str, tmp_path: Path) -> None:
             )
         ],
     )
-    trainer.fit(Module(network), DataLoader(TensorDataset(*drawn(40, 0)), 20))
+    trainer.fit(lightning_module(network), DataLoader(TensorDataset(*drawn(40, 0)), 20))
     assert len(temperatures) == 3
     assert temperatures[0] != 1
     with torch.no_grad():
@@ -91,9 +93,9 @@ def test_with_two_optimizers_in_lightning_the_error_names_a_policy_that_works() 
     optimizers = [torch.optim.SGD(network.parameters(), lr=1.0) for _ in range(2)]
     trainer: Any = SimpleNamespace(optimizers=optimizers)
     with pytest.raises(ValueError, match=r"got 2\. Give the callback policy 'keep'"):
-        callback.on_train_epoch_end(trainer, Module(network))
+        callback.on_train_epoch_end(trainer, lightning_module(network))
     kept = lightning_callback(Cooling(network), held_out)
-    kept.on_train_epoch_end(trainer, Module(network))
+    kept.on_train_epoch_end(trainer, lightning_module(network))
 
 
 def sentences(rows: int, seed: int) -> list[dict[str, Tensor]]:
@@ -117,6 +119,14 @@ def sentences(rows: int, seed: int) -> list[dict[str, Tensor]]:
 def test_hugging_faces_trainer_cools_after_each_epoch_and_trains_on_cooled_logits(
     tmp_path: Path,
 ) -> None:
+    from transformers import (
+        BertConfig,
+        BertForSequenceClassification,
+        Trainer,
+        TrainerCallback,
+        TrainingArguments,
+    )
+
     torch.manual_seed(0)
     config = BertConfig(
         vocab_size=8,
