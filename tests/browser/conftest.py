@@ -29,6 +29,13 @@ def browser(browser_program: str) -> Iterator[Chrome]:
 
 
 def visit(browser: Chrome, page: Path, width: int, scheme: str) -> None:
+    """Load a page in a window of this width, with this preferred colour scheme."""
+    resize(browser, width, scheme)
+    browser.get(page.as_uri())
+
+
+def resize(browser: Chrome, width: int, scheme: str) -> None:
+    """Give the window another width and the page another preferred colour scheme."""
     size = {
         "width": width,
         "height": 844,
@@ -38,4 +45,3 @@ def visit(browser: Chrome, page: Path, width: int, scheme: str) -> None:
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
     preferred = {"name": "prefers-color-scheme", "value": scheme}
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [preferred]})
-    browser.get(page.as_uri())

@@ -1,6 +1,8 @@
 // Check every text on the page against WCAG 2.2, success criterion 1.4.3.
 // Returns the number of texts, and those with too little contrast.
 for (const part of document.querySelectorAll("details")) part.open = true;
+// Judge the colours in which gradual changes end.
+for (const change of document.getAnimations()) if (change instanceof CSSTransition) change.finish();
 
 const parse = (colour) => {
   const [red, green, blue, alpha = 1] = colour.match(/[\d.]+/g).map(Number);

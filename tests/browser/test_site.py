@@ -7,7 +7,7 @@ from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.wait import WebDriverWait
 
-from tests.browser.conftest import CONTRAST, SCHEMES, WIDTHS, visit
+from tests.browser.conftest import CONTRAST, SCHEMES, WIDTHS, resize, visit
 
 pytestmark = pytest.mark.browser
 
@@ -70,6 +70,20 @@ return [...document.querySelectorAll("h1, h2, h3")].filter((heading) => {
 }).map((heading) => heading.innerText);
 """
 
+CLOSED = "return [...document.querySelectorAll('details:not([open])')];"
+CLOSE = "for (const part of arguments[0]) part.open = false;"
+SETTLE = """
+const done = arguments[0];
+requestAnimationFrame(() => requestAnimationFrame(done));
+"""
+"""Waits until the theme has answered to another colour scheme."""
+LOADED = {min(WIDTHS): "light", max(WIDTHS): "dark"}
+"""The scheme in which a page is loaded, by the window's width.
+
+Most of the time is that of the theme's scripts while a page loads. The other scheme is
+shown without loading the page again, as when a reader switches.
+"""
+
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("width", WIDTHS)
@@ -77,7 +91,12 @@ return [...document.querySelectorAll("h1, h2, h3")].filter((heading) => {
 def test_a_page_is_quiet_and_no_wider_than_the_window(
     browser: Chrome, site_folder: Path, page: str, width: int, scheme: str
 ) -> None:
-    visit(browser, site_folder / page, width, scheme)
+    file = site_folder / page
+    shown = [browser.current_url, browser.execute_script("return innerWidth")]
+    if shown != [file.as_uri(), width]:
+        visit(browser, file, width, LOADED[width])
+    resize(browser, width, scheme)
+    browser.execute_async_script(SETTLE)
     messages = [row for row in browser.get_log("browser") if row["level"] != "INFO"]
     assert messages == []
     assert browser.execute_script(BEYOND) == [0, width]
@@ -96,7 +115,9 @@ def test_a_page_is_quiet_and_no_wider_than_the_window(
     )
     assert all(("-dark" in source) is (scheme == "dark") for source in shown)
     assert len(shown) == (page in ("index.html", "papers.html"))
+    closed = browser.execute_script(CLOSED)
     faint = browser.execute_script(CONTRAST)["faint"]
+    browser.execute_script(CLOSE, closed)  # The script has unfolded them.
     # The mark next to a heading is hidden until the pointer is over the heading.
     assert [text for text in faint if not text.endswith("¶")] == []
     dark = browser.execute_script("return document.body.dataset.mdColorScheme")
