@@ -16,7 +16,7 @@ sys.path.insert(0, SOURCE)
 folders = [SOURCE, os.environ.get("PYTHONPATH", "")]
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, folders))
 
-# nbformat imports jsonschema, which can check addresses in all languages. For that check
-# it would read a grammar, which takes most of nbformat's time. The schema of notebooks
-# has no address. Without this module, jsonschema does without the check.
+# nbformat imports jsonschema, which can check addresses in all languages. For this
+# it would read a grammar, which takes most of nbformat's time. The schema of
+# notebooks has no address. Without this module, jsonschema omits the check.
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
