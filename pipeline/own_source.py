@@ -3,7 +3,7 @@
 The environment may have another checkout's package installed, for example in a Git
 worktree or in the folders of `dvc exp run --queue`.
 
-Programs then import faster, too.
+It also keeps one slow and optional import out of these programs.
 """
 
 import os
