@@ -36,6 +36,7 @@ from softmax_temperature.metrics.checks import (
     check_logits,
     check_positive,
 )
+from softmax_temperature.metrics.class_axis import check_class_axis
 from softmax_temperature.metrics.class_order import check_class_order
 from softmax_temperature.metrics.probability_check import (
     NO_SIGMOID,
@@ -204,7 +205,9 @@ class Cooling:
 
         Args:
             logits: The network's logits for held-out images in evaluation mode, (n,
-                classes, ...).
+                classes, ...). Those of tokens, (batch, tokens, classes), are refused:
+                give `logits.movedim(-1, 1)`. If there are as many tokens as classes,
+                the shape does not show the order, and the labels must.
             labels: True classes, integers, shape (n,) or (n, ...). Leave pixels without
                 a label out of `logits` and `labels`.
             optimizer: The optimizer whose state `policy` adapts when parameters are
@@ -228,10 +231,7 @@ class Cooling:
             )
         present = self.temperature
         check_positive(present, "cooling_temperature")
-        rows, classes = as_rows(logits, labels)
-        check_logits(rows, masked=True)
-        check_labels(classes, rows, masked=True)
-        check_class_order(classes, rows)
+        rows, classes = _checked_rows(logits, labels)
         self._check_divided(rows, present)
         # Check the undivided logits, because only their rows sum to one if the network
         # ends in a softmax.
@@ -323,6 +323,16 @@ class Cooling:
             return in_last_layer, 1.0
         in_last_layer = as_stored(self.model, self.reset_temperature)
         return in_last_layer, whole / in_last_layer
+
+
+def _checked_rows(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
+    """Check logits (n, classes, ...) and labels; return one row for each label."""
+    rows, classes = as_rows(logits, labels)
+    check_logits(rows, masked=True)
+    check_labels(classes, rows, masked=True)
+    check_class_axis(labels, logits)
+    check_class_order(classes, rows)
+    return rows, classes
 
 
 def _sums(rows: Tensor) -> tuple[float, ...]:

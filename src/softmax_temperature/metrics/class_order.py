@@ -23,6 +23,8 @@ from softmax_temperature.metrics.checks import (
     ArgumentError,
     check_not_shifted,
 )
+from softmax_temperature.metrics.class_axis import check_not_transposed
+from softmax_temperature.metrics.pair_columns import check_not_pairs
 from softmax_temperature.metrics.sorted_rows import are_sorted, check_not_sorted
 
 # Another order must win by this many standard deviations both in the classes that it
@@ -80,8 +82,10 @@ def check_class_order(
     Labels that count from 1 are refused, and so are orders that come from sorting
     numbers as texts. The evidence is that the model agrees much more often with the
     labels in the other order. Two classes are not judged, because a bad model may
-    mistake each for the other. Rows that were sorted apart from their labels are also
-    refused (`check_not_sorted`).
+    mistake each for the other. Also refused are rows that were sorted apart from their
+    labels (`check_not_sorted`), scores with a row for each class
+    (`check_not_transposed`), and scores with a column for each pair of classes
+    (`check_not_pairs`).
 
     Args:
         labels: Shape (n,), in [0, classes).
@@ -92,7 +96,9 @@ def check_class_order(
             is attacked, its predictions may agree with another order, and the low
             accuracy is then a result to report.
     """
+    check_not_transposed(labels, scores, name)
     check_not_sorted(labels, scores, name)
+    check_not_pairs(labels, scores, name)
     check_not_shifted(labels, scores, name)
     classes = scores.shape[1]
     if classes == 2:

@@ -8,7 +8,7 @@ import warnings
 from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -39,6 +39,7 @@ from softmax_temperature.runner.artifacts import (
 )
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.scaling import (
+    TemperatureFit,
     check_two_classes,
     sandwich_interval,
     search_temperature,
@@ -62,6 +63,11 @@ from softmax_temperature.tools.arrays import (
     shared_rows,
     split_rows,
     user_data,
+)
+from softmax_temperature.tools.decisive_rows import (
+    decisive_rows,
+    explained_rows,
+    place_of,
 )
 from softmax_temperature.tools.label_maps import (
     IGNORE_INDEX,
@@ -305,8 +311,9 @@ def calibrate(
     Args:
         logits: Shape (n, classes); or (n,) or (n, 1) for a binary classifier, with the
             logit (or probability) of class 1; or (n, classes, height, width) for images
-            with a class per pixel. A tensor or an array. A logit of -inf masks a class
-            in its row.
+            with a class per pixel; or (n, classes, tokens), which is `movedim(-1, 1)`
+            of a language model's output. A tensor or an array. A logit of -inf masks a
+            class in its row.
         labels: True classes, shape (n,), whole numbers; or one-hot, shape (n, classes);
             or maps, shape (n, height, width).
         kind: "logits", or "probs" for probabilities, whose logarithms serve as logits.
@@ -324,7 +331,8 @@ def calibrate(
     Raises:
         ValueError: If an array or an option is malformed, there are fewer rows than
             bins, all rows to fit on have the same label, the validation rows are mostly
-            the same as the rows to report on, or probabilities are passed as logits.
+            the same as the rows to report on, probabilities are passed as logits, or
+            the labels show that the classes are in another dimension or order.
 
     Examples:
         >>> from softmax_temperature import sample_logits
@@ -371,7 +379,11 @@ def calibrate(
             )
     _check_fitted_classes(fitted[1], reported[1], fit_on)
     settings = {"fit_on": fit_on, "bins": bins, "bootstrap": bootstrap, "seed": seed}
-    return _report(fitted, reported, settings)
+    report = _report(fitted, reported, settings)
+    source, prefix = (
+        (logits, "") if validation is None else (validation[0], "validation ")
+    )
+    return _naming_decisive_rows(report, fitted, source, prefix)
 
 
 def _check_validation(validation: Any, fit_on: str) -> None:
@@ -654,6 +666,28 @@ def _report(
         # Write null instead, because JSON has no infinity.
         fit["high"] = None
     return CalibrationReport(data, arms, labels)
+
+
+def _naming_decisive_rows(
+    report: CalibrationReport, fitted: Rows, source: Any, prefix: str
+) -> CalibrationReport:
+    """The report; if a few rows alone decide the temperature, the verdict names them.
+
+    Args:
+        report: The report.
+        fitted: The rows on which the temperature was fitted.
+        source: The user's logits that hold these rows.
+        prefix: What comes before "row" in messages.
+    """
+    names = (field.name for field in fields(TemperatureFit))
+    of_fit = report.data["temperature"]["nll"]
+    fit = TemperatureFit(**{name: of_fit[name] for name in names})
+    rows, reason = decisive_rows(*fitted, fit)
+    if not len(rows):
+        return report
+    place = prefix + place_of(fitted[0][rows[0]], source)
+    verdict = explained_rows(rows, reason, place)
+    return replace(report, data=report.data | {"advice": "leave", "verdict": verdict})
 
 
 def _numbers_of_rows(fitted: Rows, reported: Rows, fit_on: str) -> dict[str, int]:

@@ -4,15 +4,12 @@ import math
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
-from softmax_temperature.metrics.checks import (
-    CLASSES_AT_END,
-    CLEAR_DIFFERENCE,
-    SHIFTED_RATIO,
-    ArgumentError,
-    map_remedy,
-)
+from softmax_temperature.metrics.checks import ArgumentError, map_remedy
+from softmax_temperature.metrics.class_axis import check_class_axis
 from softmax_temperature.tools.arrays import as_numpy
 
 # The label that torch's cross-entropy ignores by default.
@@ -72,24 +69,20 @@ def check_map_labels(
         )
     # If all axes but the first are equally long, the shapes do not show which of these
     # axes holds the classes.
-    if labels.shape == logits.shape[:-1] and logits.dtype.kind in "fiu":
-        _refuse_classes_at_end(logits, labels, name)
-
-
-def _refuse_classes_at_end(
-    logits: NDArray[Any], labels: NDArray[Any], name: str
-) -> None:
-    """Refuse logits that evidently have their classes in the last dimension."""
-    first = int((logits.argmax(axis=1) == labels).sum())
-    last = int((logits.argmax(axis=-1) == labels).sum())
-    clearly = last - first > CLEAR_DIFFERENCE * math.sqrt(last + first)
-    if clearly and last >= SHIFTED_RATIO * first:
-        raise ArgumentError(
-            f"{name}labels agree with {first} of {labels.size} predictions of "
-            f"{name}logits {logits.shape}, but with {last} if the classes are in the "
-            "last dimension",
-            CLASSES_AT_END,
+    numbers = {logits.dtype.kind, labels.dtype.kind} <= set("fiu")
+    if labels.shape == logits.shape[:-1] and numbers:
+        check_class_axis(
+            _writable(labels),
+            _writable(logits),
+            names=(f"{name}labels", f"{name}logits"),
         )
+
+
+def _writable(values: NDArray[Any]) -> Tensor:
+    """Convert an array of numbers to a tensor; copy it only if torch requires that."""
+    narrow = values.dtype in (np.float16, np.float32)
+    dtype = values.dtype if narrow else np.float64
+    return torch.from_numpy(np.require(values, dtype, ["C", "W"]))
 
 
 def _remedy(labels: NDArray[Any], logits: tuple[int, ...]) -> str:

@@ -50,6 +50,7 @@ from softmax_temperature.tools.advice import CHECK_COLUMNS
 from softmax_temperature.tools.arrays import (
     NESTED_REMEDY,
     OVERFLOWED,
+    Rows,
     are_reordered,
     as_numpy,
     check_dense,
@@ -61,6 +62,11 @@ from softmax_temperature.tools.arrays import (
     refuse_label_column,
 )
 from softmax_temperature.tools.columns import is_nested
+from softmax_temperature.tools.decisive_rows import (
+    decisive_rows,
+    explained_rows,
+    place_of,
+)
 from softmax_temperature.tools.label_maps import IGNORE_INDEX, labelled_rows
 from softmax_temperature.tools.tables import numbered_key
 
@@ -174,6 +180,8 @@ class TemperatureScaler(
         self.at_bound_ = fit.at_bound
         self.temperature_ = 1.0 if fit.at_bound else fit.temperature
         doubt = _doubt(fit, *rows)
+        if self.criterion == "nll":
+            doubt = _decided(fit, rows, X) or doubt
         if doubt:
             warnings.warn(doubt, ConvergenceWarning, stacklevel=2)
         return self
@@ -282,6 +290,14 @@ class TemperatureScaler(
         tags.target_tags.required = True
         tags.requires_fit = True
         return tags
+
+
+def _decided(fit: TemperatureFit, rows: Rows, logits: Any) -> str:
+    """A warning that a few rows alone decide the temperature; empty if they do not."""
+    chosen, reason = decisive_rows(*rows, fit)
+    if not len(chosen):
+        return ""
+    return explained_rows(chosen, reason, place_of(rows[0][chosen[0]], logits))
 
 
 def _doubt(fit: TemperatureFit, logits: Tensor, labels: Tensor) -> str:
@@ -640,7 +656,9 @@ class TemperatureScaled(nn.Module):
     def _rows(self, logits: Tensor) -> Tensor:
         """Reshape the logits to one row per sample, pixel or token."""
         if logits.ndim >= 2:
-            return logits.movedim(1, -1).flatten(0, -2)
+            # Networks for tokens may return the classes in the last dimension.
+            at_end = self._classes not in (None, logits.shape[1])
+            return logits.movedim(-1 if at_end else 1, -1).flatten(0, -2)
         # One-dimensional logits of a binary classifier are one logit per sample. Those
         # of a network with several classes are the logits of one sample.
         is_sample = self._classes not in (None, 1)
