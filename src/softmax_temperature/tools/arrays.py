@@ -1107,9 +1107,9 @@ def whole_numbers(values: NDArray[Any], name: str) -> Tensor:
     wrong = ~np.isfinite(values) | (values != np.floor(values))
     wrong |= np.abs(values.astype(np.float64)) > LARGEST_LABEL
     if wrong.any():
+        row = np.flatnonzero(wrong.reshape(len(values), -1).any(axis=1))[0]
         raise ArgumentError(
-            f"{name} must be whole numbers, got {values[wrong].flat[0]} "
-            f"({values.dtype})",
+            f"{name} must be whole numbers, got {values[wrong].flat[0]} in row {row}",
             "Number the classes from 0, and remove rows without a class.",
         )
     return torch.from_numpy(values.astype(np.int64))

@@ -110,10 +110,18 @@ def read_csv(path: Path) -> pd.DataFrame:
     cells = first.iloc[0].tolist()
     if len(cells) == 1 and cells[0] == "0":
         return _single_column(path)
-    header = None if _is_row_of_numbers(cells) else 0
+    ends_empty = len(cells) > 1 and not isinstance(cells[-1], str)
+    header = None if _is_row_of_numbers(cells[:-1] if ends_empty else cells) else 0
     if header == 0:
         _refuse_doubled(cells, path)
-    table = pd.read_csv(path, header=header, skipinitialspace=True)
+    try:
+        table = pd.read_csv(path, header=header, skipinitialspace=True)
+    except pd.errors.ParserError:
+        _refuse_longer_line(path)
+        raise
+    if ends_empty and bool(table.iloc[:, -1].isna().all()):
+        # The lines, or the first alone, end with a comma.
+        table = table.iloc[:, :-1]
     if header == 0:
         _refuse_longer_rows(table, path)
         _refuse_repeated_header(table, path)
@@ -128,14 +136,36 @@ def _refuse_longer_rows(table: pd.DataFrame, path: Path) -> None:
     """
     rows = table.index
     are_named = rows.nlevels == 1 and rows.is_unique and rows.dtype.kind not in "fcb"
-    if are_named:
-        return
-    names = len(table.columns)
+    if not are_named:
+        _refuse_longer_line(path)
+
+
+def _refuse_longer_line(path: Path) -> None:
+    """Refuse a csv file with a line that has more fields than its first line."""
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        lines = csv.reader(file, skipinitialspace=True)
+        first = 0
+        for cells in lines:
+            fields = len(cells)
+            if not any(map(str.strip, cells)):
+                continue
+            first = first or fields
+            if fields > first:
+                break
+        else:
+            return
+    ends_empty = not any(map(str.strip, cells[first:]))
+    end = " and ends with a comma" if ends_empty else ""
+    remedy = "Name every column, and write decimal points rather than commas."
+    if ends_empty:
+        remedy = "End no line with a comma."
+    elif first == 1:
+        remedy = "Separate columns with commas, and write decimal points."
     raise InputError(
-        f"has a header of {names} names, but rows of {names + rows.nlevels} fields",
+        f"line {lines.line_num} has {fields} fields{end}, but the first line has "
+        f"{first}",
         where=str(path),
-        remedy="Name every column, write decimal points rather than commas, and end no "
-        "row with a comma.",
+        remedy=remedy,
     )
 
 
