@@ -347,11 +347,14 @@ def _check_grid(grid: Sequence[float]) -> None:
         )
     for temperature in grid:
         check_positive(temperature, "grid")
-    if not len(grid) or any(low >= high for low, high in pairwise(grid)):
-        raise ArgumentError(
-            f"grid must hold increasing temperatures, got {list(grid[:5])}",
-            "Sort the temperatures, and give each of them once.",
-        )
+    if not len(grid):
+        raise ArgumentError("grid must hold temperatures, got none", "Give several.")
+    for low, high in pairwise(grid):
+        if low >= high:
+            raise ArgumentError(
+                f"grid must hold increasing temperatures, got {low} before {high}",
+                "Sort the temperatures, and give each of them once.",
+            )
 
 
 def _step(scale: float) -> int:

@@ -54,6 +54,8 @@ from softmax_temperature.tools.tables import (
     LABEL_NAMES,
     MOST_NAMED,
     NUMBERED,
+    around,
+    around_difference,
     arrays_of,
     check_same_order,
     explained,
@@ -728,9 +730,9 @@ def _check_numerical_order(columns: Sequence[str], name: str) -> None:
     """Refuse columns that are numbered, but not in ascending order."""
     keys = [numbered_key(column) for column in columns]
     if len({texts for texts, _ in keys}) == 1 and keys != sorted(keys):
+        shown, _ = around_difference(columns, sorted(columns, key=numbered_key))
         raise ArgumentError(
-            f"{name} has its columns in the order {', '.join(columns[:5])}, ..., not "
-            "in numerical order",
+            f"{name} has its columns in the order {shown}, not in numerical order",
             "Sort them, or give a matrix without names.",
         )
 
@@ -749,9 +751,10 @@ def check_one_hot_columns(values: Any, labels: Any, name: str) -> None:
     _check_numerical_order(classes, "the frame of one-hot labels")
     columns = column_names(values)
     if columns is not None and are_reordered(columns, classes):
+        shown, shown_classes = around_reordered(columns, classes)
         raise ArgumentError(
-            f"{name} has the columns {', '.join(columns[:5])}, but the one-hot labels "
-            f"have {', '.join(classes[:5])}",
+            f"{name} has the columns {shown}, but the one-hot labels have "
+            f"{shown_classes}",
             "Give both the same order of classes, such as labels[logits.columns].",
         )
 
@@ -765,6 +768,13 @@ def are_reordered(names: Sequence[str], others: Sequence[str]) -> bool:
     first = _without_prefix(names)
     second = _without_prefix(others)
     return first != second and sorted(first) == sorted(second)
+
+
+def around_reordered(names: Sequence[str], others: Sequence[str]) -> tuple[str, str]:
+    """The few names of two lists around their first difference; see `are_reordered`."""
+    pairs = zip(_without_prefix(names), _without_prefix(others), strict=True)
+    equal = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    return around(names, equal), around(others, equal)
 
 
 def _without_prefix(names: Sequence[str]) -> list[str]:
@@ -786,9 +796,9 @@ def check_same_columns(values: Any, others: Any, name: str) -> None:
     other_columns = column_names(others)
     if columns is None or other_columns is None or columns == other_columns:
         return
+    shown, shown_others = around_difference(columns, other_columns)
     raise ArgumentError(
-        f"{name} have the columns {', '.join(other_columns[:5])}, but the others have "
-        f"{', '.join(columns[:5])}",
+        f"{name} have the columns {shown_others}, but the others have {shown}",
         "Give the same columns in the same order, or matrices without names.",
     )
 

@@ -33,6 +33,7 @@ from softmax_temperature.metrics.class_order import (
     CHECK_ORDER,
     no_better_than_chance,
 )
+from softmax_temperature.metrics.pair_columns import pair_classes
 from softmax_temperature.metrics.probability_check import (
     FEW_ROWS,
     NO_SOFTMAX,
@@ -52,6 +53,7 @@ from softmax_temperature.tools.arrays import (
     OVERFLOWED,
     Rows,
     are_reordered,
+    around_reordered,
     as_numpy,
     check_dense,
     check_given,
@@ -68,7 +70,7 @@ from softmax_temperature.tools.decisive_rows import (
     place_of,
 )
 from softmax_temperature.tools.label_maps import IGNORE_INDEX, labelled_rows
-from softmax_temperature.tools.tables import numbered_key
+from softmax_temperature.tools.tables import around, around_difference, numbered_key
 
 TAKE_LOGITS = (
     "Give the scores before the softmax, or the logarithms of the probabilities."
@@ -500,20 +502,29 @@ def _numbered(labels: NDArray[Any], columns: int) -> tuple[NDArray[Any], NDArray
     "no class", as 255 often does.
     """
     classes, numbers = np.unique(labels, return_inverse=True)
-    gaps = classes.dtype.kind in "iuf" and (np.diff(classes) != 1).any()
-    if len(classes) != columns or (gaps and classes.tolist() != [-1, 1]):
-        shown = ", ".join(map(str, classes[:5].tolist()))
-        ignore = ""
+    gaps = np.empty(0, np.int64)
+    if classes.dtype.kind in "iuf":
+        gaps = np.flatnonzero(np.diff(classes) != 1)
+    if len(classes) != columns or (len(gaps) and classes.tolist() != [-1, 1]):
+        remedy = (
+            "For labels of some classes, number the columns from 0, as "
+            "np.searchsorted(classifier.classes_, y) does."
+        )
         if classes.tolist() == list(range(columns + 1)):
-            ignore = (
+            remedy += (
                 f" If {columns} marks rows without a class, such as a background, pass "
                 f"ignore_index={columns}."
             )
+        if pair_classes(columns) == len(classes) < columns:
+            remedy += (
+                " If the columns are pairs of classes, give one column per class, as "
+                "decision_function_shape='ovr' does."
+            )
         raise ArgumentError(
             f"y must hold a class for each of the {columns} columns of X, got "
-            f"{len(classes)} different labels ({shown}, ...)",
-            "For labels of some classes, number the columns from 0, as "
-            f"np.searchsorted(classifier.classes_, y) does.{ignore}",
+            f"{len(classes)} different labels "
+            f"({around(classes.tolist(), gaps[0] + 1 if len(gaps) else 0)})",
+            remedy,
         )
     return classes, numbers.reshape(-1)
 
@@ -524,9 +535,10 @@ def _check_columns_of_labels(
     """Refuse columns that are named after the labels, but are in another order."""
     names = [str(label) for label in classes]
     if columns is not None and are_reordered(columns, names):
+        shown, shown_names = around_reordered(columns, names)
         raise ArgumentError(
-            f"X has its columns in the order {', '.join(columns[:5])}, but its labels "
-            f"are numbered in the order {', '.join(names[:5])}",
+            f"X has its columns in the order {shown}, but its labels are numbered in "
+            f"the order {shown_names}",
             "Number the labels from 0, in the order of the columns.",
         )
 
@@ -573,10 +585,10 @@ def _check_order(
     won = int(((predicted == reordered_labels) & (predicted != labels)).sum())
     lost = int(((predicted != reordered_labels) & (predicted == labels)).sum())
     if won - lost > CLEAR_DIFFERENCE * math.sqrt(won + lost):
+        shown, shown_reordered = around_difference(names, reordered)
         raise ArgumentError(
-            f"y is numbered in the order {', '.join(names[:5])}, but in the order "
-            f"{', '.join(reordered[:5])} it agrees with {won - lost} more of the "
-            f"{len(labels)} predictions",
+            f"y is numbered in the order {shown}, but in the order {shown_reordered} "
+            f"it agrees with {won - lost} more of the {len(labels)} predictions",
             "Number the labels from 0, in the order of the columns.",
         )
 

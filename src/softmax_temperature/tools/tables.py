@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
+from itertools import takewhile
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -544,6 +545,21 @@ def listed(names: Sequence[str]) -> str:
     text = ", ".join(repr(name) for name in names[:MOST_NAMED])
     more = len(names) - MOST_NAMED
     return f"{text} and {more} more" if more > 0 else text
+
+
+def around(names: Sequence[object], place: int) -> str:
+    """The few `names` around the one at `place`, as text for a message."""
+    start = max(0, min(place - 1, len(names) - MOST_NAMED))
+    end = start + MOST_NAMED
+    text = ", ".join(str(name) for name in names[start:end])
+    return f"{'..., ' if start else ''}{text}{', ...' if end < len(names) else ''}"
+
+
+def around_difference(names: Sequence[str], others: Sequence[str]) -> tuple[str, str]:
+    """The few names of two lists around their first difference, as texts."""
+    pairs = zip(names, others, strict=False)
+    equal = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    return around(names, equal), around(others, equal)
 
 
 def explained(reasons: Mapping[str, str]) -> str:
