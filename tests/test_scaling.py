@@ -306,8 +306,9 @@ def test_bad_input_is_refused_by_name() -> None:
             {"criterion": "ece", "bins": 0},
             "bins must be an integer of at least 1, got 0",
         ),
-        (logits, labels, {"grid": []}, "grid must hold increasing temperatures, got"),
-        (logits, labels, {"grid": [2.0, 1.0]}, r"increasing .* got \[2.0, 1.0\]"),
+        (logits, labels, {"grid": []}, "grid must hold temperatures, got none"),
+        (logits, labels, {"grid": [*range(1, 9), 7]}, "increasing .* got 8 before 7"),
+        (logits, labels, {"grid": [2.0, 1.0]}, "increasing .* got 2.0 before 1.0"),
         (logits, labels, {"grid": [0.0, 1.0]}, "grid must be finite and positive"),
         (logits, labels + 5, {}, r"labels must be in \[0, 5\), got"),
         (

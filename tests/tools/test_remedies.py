@@ -4,6 +4,7 @@ import ast
 import inspect
 import re
 from collections.abc import Callable, Mapping
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,12 @@ QUANTISED = np.clip(np.round(256 * PROBS) - 128, -128, 127)
 MASKED = np.where(np.eye(CLASSES)[LABELS] > 0, -np.inf, LOGITS)
 HALF = LOGITS.astype(np.float16)
 HALF[3, 1] = np.inf
+SQUARE = GENERATOR.normal(size=(60, 60))
+# The scores of the pairs (0, 1), (0, 2), ... of four classes: the first is likelier.
+FOUR = 4 * np.eye(4)[LABELS % 4] + GENERATOR.normal(size=(ROWS, 4))
+PAIRS = np.stack([FOUR[:, i] - FOUR[:, j] for i, j in combinations(range(4), 2)], 1)
+FIRST = np.arange(ROWS) == 0
+DIVERGED = np.where(np.arange(CLASSES) == LABELS[0], -1e6, 1e6)
 Faults = Mapping[str, tuple[Any, Any]]
 # Scores and labels that at least one entry point refuses.
 FAULTS: Faults = {
@@ -82,6 +89,10 @@ FAULTS: Faults = {
     "a column of labels": (LOGITS, LABELS[:, None]),
     "few rows": (LOGITS[:20], LABELS[:20]),
     "views": (np.stack([LOGITS, LOGITS]), LABELS),
+    "tokens": (LOGITS.reshape(-1, CLASSES, CLASSES), LABELS.reshape(-1, CLASSES)),
+    "a row for each class": (SQUARE.T, SQUARE.argmax(axis=1)),
+    "pairs": (PAIRS, LABELS % 4),
+    "one diverged row": (np.where(FIRST[:, None], DIVERGED, LOGITS), LABELS),
 }
 
 

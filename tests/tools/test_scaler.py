@@ -172,6 +172,43 @@ def test_labels_that_do_not_identify_their_columns_are_refused() -> None:
             TemperatureScaler().fit(LOGITS, labels)
 
 
+@pytest.mark.parametrize(
+    ("labels", "columns", "shown"),
+    [
+        (list("abde"), 5, r"4 different labels \(a, b, d, e\)"),
+        ([3, 4, 6, 7], 5, r"4 different labels \(3, 4, 6, 7\)"),
+        ([*range(21), 255], 21, r"22 different labels \(..., 17, 18, 19, 20, 255\)"),
+        ([*range(9), *range(11, 15)], 12, r"labels \(..., 8, 11, 12, 13, 14\)"),
+        (list("abcdefgh"), 9, r"8 different labels \(a, b, c, d, e, ...\)"),
+    ],
+)
+def test_the_labels_around_a_gap_are_shown(
+    labels: list[Any], columns: int, shown: str
+) -> None:
+    logits = np.random.default_rng(0).normal(size=(10 * len(labels), columns))
+    with pytest.raises(ValueError, match=shown):
+        TemperatureScaler().fit(logits, np.array(labels * 10))
+
+
+def test_columns_in_another_order_are_shown_where_they_differ() -> None:
+    names = [f"class {letter}" for letter in "abcdefghij"]
+    swapped = [*names[:8], names[9], names[8]]
+    logits = np.random.default_rng(0).normal(size=(200, 10))
+    labels = np.array(names)[np.arange(200) % 10]
+    frame = pd.DataFrame(logits, columns=swapped)
+    with pytest.raises(ValueError, match=r"class j, class i, but .*class i, class j\."):
+        TemperatureScaler().fit(frame, labels)
+    one_hot = pd.DataFrame(np.eye(10, dtype=int)[np.arange(200) % 10], columns=names)
+    with pytest.raises(ValueError, match=r"class j, class i, but .*class i, class j\."):
+        calibrate(frame, one_hot)
+    right = pd.DataFrame(logits, columns=names)
+    with pytest.raises(ValueError, match=r"class j, class i, but .*class i, class j\."):
+        calibrate(right, np.arange(200) % 10, validation=(frame, np.arange(200) % 10))
+    numbered = [f"logit_{place}" for place in (0, 1, 2, 3, 4, 5, 6, 7, 9, 8)]
+    with pytest.raises(ValueError, match=r"logit_5, logit_6, logit_7, logit_9, lo"):
+        calibrate(pd.DataFrame(logits, columns=numbered), np.arange(200) % 10)
+
+
 def twelve(rows: int = 2000) -> tuple[np.ndarray, np.ndarray]:
     """Logits of twelve classes, and labels drawn from them at temperature 2."""
     generator = np.random.default_rng(0)

@@ -9,6 +9,7 @@ import pytest
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.tools.arrays import read_arrays, read_rows
 from softmax_temperature.tools.files import read_csv
+from softmax_temperature.tools.tables import around, around_difference
 
 CLASSES = 11
 LOGITS = np.random.default_rng(0).normal(size=(20, CLASSES))
@@ -271,18 +272,93 @@ def test_two_columns_of_one_name_are_refused(
         read_arrays(path, "logits", required=("logits", "labels"), columns=columns)
 
 
+@pytest.mark.parametrize("before", [0, 1, 3])
 @pytest.mark.parametrize(
-    "row",
-    ["0.25,1.5,2.5", "2,5,1,25", "0.25,1.5,", "a,0.25,1.5"],
-    ids=["a column without a name", "decimal commas", "a comma at the end", "twice"],
+    ("row", "fault"),
+    [
+        ("0.25,1.5,2.5", "has 3 fields, but the first line has 2. Name every"),
+        ("2,5,1,25", "has 4 fields, but .* decimal points"),
+        ("0.25,1.5,", "has 3 fields and ends with a comma, .* End no line with a"),
+        ("0.25,1.5,,", "has 4 fields and ends with a comma, .* End no line with a"),
+        ("0.25,,1.5", "has 3 fields, but the first line has 2. Name every"),
+    ],
 )
-def test_rows_with_more_fields_than_names_are_refused(tmp_path: Path, row: str) -> None:
+def test_a_line_with_more_fields_than_names_is_named(
+    tmp_path: Path, row: str, fault: str, before: int
+) -> None:
     path = tmp_path / "logits.csv"
-    path.write_text("\n".join(["logit_0,logit_1", row, row]))
-    with pytest.raises(
-        InputError, match=r"a header of 2 names, but rows of [34] field"
-    ):
+    lines = ["logit_0,logit_1", *["0.5,2.5"] * before, "", row, row, ""]
+    path.write_text("\n".join(lines))
+    with pytest.raises(InputError, match=f"line {before + 3} {fault}"):
         read_csv(path)
+
+
+def test_rows_with_names_twice_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "logits.csv"
+    path.write_text("logit_0,logit_1\na,0.25,1.5\na,0.25,1.5")
+    with pytest.raises(InputError, match="line 2 has 3 fields, but the first line has"):
+        read_csv(path)
+
+
+def test_decimal_commas_between_semicolons_are_told_to_change(tmp_path: Path) -> None:
+    path = tmp_path / "logits.csv"
+    path.write_text("logit_0;logit_1\n2,5;1,25\n2,5;1,25")
+    with pytest.raises(InputError, match="Separate columns with commas, and write dec"):
+        read_csv(path)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("logit_0,logit_1,", "0.25,1.5,", "0.5,-1,"),
+        ("logit_0,logit_1,", "0.25,1.5", "0.5,-1"),
+        ("0.25,1.5,", "0.5,-1,"),
+    ],
+    ids=["every line", "the header", "no header"],
+)
+def test_commas_at_the_end_of_every_line_make_no_column(
+    lines: tuple[str, ...], tmp_path: Path
+) -> None:
+    path = tmp_path / "logits.csv"
+    path.write_text("\n".join(lines))
+    arrays = read_arrays(path, "logits", required=("logits",))
+    assert arrays["logits"].tolist() == [[0.25, 1.5], [0.5, -1]]
+
+
+def test_a_missing_number_at_the_end_of_the_first_line_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "labels.csv"
+    path.write_text("0.25,1.5,\n0.5,-1,1\n")
+    assert read_csv(path).isna().to_numpy().tolist() == [
+        [False, False, True],
+        [False] * 3,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("place", "shown"),
+    [
+        (0, "a, b, c, d, e, ..."),
+        (1, "a, b, c, d, e, ..."),
+        (4, "..., d, e, f, g, h"),
+        (7, "..., d, e, f, g, h"),
+    ],
+)
+def test_names_are_shown_around_the_place_that_matters(place: int, shown: str) -> None:
+    assert around("abcdefgh", place) == shown
+    assert around("abc", place) == "a, b, c"
+
+
+def test_orders_are_shown_around_their_first_difference() -> None:
+    names = [f"class {letter}" for letter in "abcdefghij"]
+    swapped = [*names[:7], names[8], names[7], names[9]]
+    assert around_difference(names, swapped) == (
+        "..., class f, class g, class h, class i, class j",
+        "..., class f, class g, class i, class h, class j",
+    )
+    assert around_difference(names[:2], names) == (
+        "class a, class b",
+        "..., class b, class c, class d, class e, class f, ...",
+    )
 
 
 @pytest.mark.parametrize("names", [("1", "2"), ('"a"', '"b"')])

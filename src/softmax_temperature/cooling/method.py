@@ -36,7 +36,7 @@ from softmax_temperature.metrics.checks import (
     check_logits,
     check_positive,
 )
-from softmax_temperature.metrics.class_axis import check_class_axis
+from softmax_temperature.metrics.class_axis import check_axes
 from softmax_temperature.metrics.class_order import check_class_order
 from softmax_temperature.metrics.probability_check import (
     NO_SIGMOID,
@@ -330,7 +330,7 @@ def _checked_rows(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     rows, classes = as_rows(logits, labels)
     check_logits(rows, masked=True)
     check_labels(classes, rows, masked=True)
-    check_class_axis(labels, logits)
+    check_axes(labels, logits)
     check_class_order(classes, rows)
     return rows, classes
 

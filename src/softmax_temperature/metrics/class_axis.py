@@ -1,4 +1,4 @@
-"""The check that the classes of logits are in the dimension in which they are read.
+"""The check that the axes of logits and labels are those as which they are read.
 
 Logits of tokens may have the shape (batch, tokens, classes), and those of pixels
 (images, classes, height, width). If the dimensions are equally long, a shape does not
@@ -18,57 +18,69 @@ from softmax_temperature.metrics.checks import (
     ArgumentError,
 )
 
-# In the other dimension, the labels' mean rank must be this many times as far above
+# In the other reading, the labels' mean rank must be this many times as far above
 # that of chance. Where both dimensions cross, they have a logit in common, so that the
 # wrong one also says something about the labels: with two classes, up to half as much
 # as the right one.
 CLEAR_RATIO = 1.5
-# The largest number of labels that are judged.
-MOST_LABELS = 100_000
+# The largest number of logits that are judged.
+MOST_LOGITS = 4_000_000
 
 
 class Ranks(NamedTuple):
-    """How high the labels' logits rank in two dimensions.
+    """How high the labels' logits rank in two readings of the logits.
 
     Attributes:
         given: Share of the other classes whose logits are lower, minus one half, for
             each label; equal logits count half. Shape (n,), float64.
-        other: The same, if the classes are in another dimension.
+        other: The same in the other reading.
+        samples: The sample of each label, shape (n,).
     """
 
     given: Tensor
     other: Tensor
+    samples: Tensor
 
 
-def check_class_axis(
+def check_axes(
     labels: Tensor, logits: Tensor, *, names: tuple[str, str] = ("labels", "logits")
 ) -> None:
-    """Refuse logits that evidently have their classes in the last dimension.
+    """Refuse logits and labels whose axes evidently have another order.
 
-    The shape shows the dimension of the classes, unless all dimensions but the first
-    are equally long.
+    Shapes do not show the order of axes that are equally long: the classes may be in
+    the last dimension of the logits, and label maps may have their rows and columns
+    swapped.
 
     Args:
         labels: Shape (n, ...). Labels outside [0, classes) are left out.
         logits: Shape (n, classes, ...).
         names: Names of both in messages.
     """
-    if labels.ndim < 2 or not labels.numel() or labels.shape != logits.shape[:-1]:
+    if labels.ndim < 2 or not labels.numel() or logits.shape[1] < 2:
         return
-    if labels.shape != (logits.shape[0], *logits.shape[2:]) or logits.shape[1] < 2:
+    table = logits.detach()
+    numbers = labels.long()
+    given = table.movedim(1, -1)
+    if table.shape[:-1] == labels.shape and _is_other(_ranks(numbers, given, table)):
+        raise ArgumentError(
+            f"{names[0]} agree with {_right(numbers, given)} of {labels.numel()} "
+            f"predictions of {names[1]} {tuple(logits.shape)}, but with "
+            f"{_right(numbers, table)} if the classes are in the last dimension",
+            CLASSES_AT_END,
+        )
+    if labels.ndim != 3 or labels.shape[1] != labels.shape[2]:
         return
-    given = logits.detach().movedim(1, -1).flatten(0, -2)
-    other = logits.detach().flatten(0, -2)
-    numbers = labels.flatten()
-    if not _is_other(_ranks(given, other, numbers)):
-        return
-    rights = [int((rows.argmax(dim=1) == numbers).sum()) for rows in (given, other)]
-    raise ArgumentError(
-        f"{names[0]} agree with {rights[0]} of {labels.numel()} predictions of "
-        f"{names[1]} {tuple(logits.shape)}, but with {rights[1]} if the classes are in "
-        "the last dimension",
-        CLASSES_AT_END,
-    )
+    swapped = given.transpose(1, 2)
+    ranks = _ranks(numbers, given, swapped)
+    # Neighbouring pixels are alike, so only images count as independent.
+    if ranks is not None and _is_other(_by_sample(ranks, len(labels))):
+        raise ArgumentError(
+            f"{names[0]} agree with {_right(numbers, given)} of {labels.numel()} "
+            f"predictions, but with {_right(numbers, swapped)} if rows and columns of "
+            "the label maps are swapped",
+            "Swap them: labels.transpose(1, 2) for a tensor, labels.swapaxes(1, 2) for "
+            "an array.",
+        )
 
 
 def check_not_transposed(labels: Tensor, scores: Tensor, name: str = "labels") -> None:
@@ -84,38 +96,59 @@ def check_not_transposed(labels: Tensor, scores: Tensor, name: str = "labels") -
         return
     table = scores.detach()
     numbers = labels.long()
-    if not _is_other(_ranks(table, table.T, numbers)):
-        return
-    rights = [int((each.argmax(dim=1) == numbers).sum()) for each in (table, table.T)]
-    raise ArgumentError(
-        f"{name} agree with {rights[0]} of {rows} predictions, but with {rights[1]} if "
-        f"the scores, {tuple(scores.shape)}, have a row for each class",
-        "Transpose the scores: give one row per sample and one column per class.",
-    )
+    if _is_other(_ranks(numbers, table, table.T)):
+        raise ArgumentError(
+            f"{name} agree with {_right(numbers, table)} of {rows} predictions, but "
+            f"with {_right(numbers, table.T)} if the scores, {tuple(scores.shape)}, "
+            "have a row for each class",
+            "Transpose the scores: give one row per sample and one column per class.",
+        )
 
 
-def _ranks(given: Tensor, other: Tensor, labels: Tensor) -> Ranks | None:
-    """The ranks of the labels' logits in two tables (n, classes); None if unknown."""
-    rows, classes = given.shape
-    stride = math.ceil(rows * classes / (MOST_LABELS * min(classes, 100)))
-    chosen = torch.arange(0, rows, stride, device=labels.device)
-    numbers = labels[chosen].long()
+def _right(labels: Tensor, logits: Tensor) -> int:
+    """The number of labels that have the largest logit in the last dimension."""
+    return int((logits.argmax(dim=-1) == labels).sum())
+
+
+def _ranks(labels: Tensor, given: Tensor, other: Tensor) -> Ranks | None:
+    """The ranks of the labels' logits in two readings; None if not known.
+
+    Args:
+        labels: Shape (n, ...), int64.
+        given: Logits with the classes in the last dimension, shape (n, ..., classes).
+        other: Another reading of the same logits, of the same shape.
+    """
+    classes = given.shape[-1]
+    most = max(1, MOST_LOGITS // classes)
+    stride = math.ceil(labels.numel() / most)
+    flat = torch.arange(0, labels.numel(), stride, device=labels.device)
+    places = torch.unravel_index(flat, labels.shape)
+    numbers = labels[places]
     known = (numbers >= 0) & (numbers < classes)
-    chosen, numbers = chosen[known], numbers[known, None]
+    places = tuple(place[known] for place in places)
+    numbers = numbers[known, None]
     ranks = []
-    for table in (given, other):
-        part = table[chosen]
+    for logits in (given, other):
+        part = logits[places]
         if not len(part) or bool(part.isnan().any()):
             return None  # A later check refuses NaN.
         of_labels = part.gather(1, numbers)
         lower = (part < of_labels).sum(dim=1).double()
         equal = (part == of_labels).sum(dim=1).double() - 1
         ranks.append((lower + equal / 2) / (classes - 1) - 0.5)
-    return Ranks(*ranks)
+    return Ranks(ranks[0], ranks[1], places[0])
+
+
+def _by_sample(ranks: Ranks, samples: int) -> Ranks:
+    """The sums of the ranks of each sample."""
+    given, other = (
+        each.new_zeros(samples).index_add(0, ranks.samples, each) for each in ranks[:2]
+    )
+    return Ranks(given, other, torch.arange(samples))
 
 
 def _is_other(ranks: Ranks | None) -> bool:
-    """Whether the labels are evidently in the other dimension."""
+    """Whether the other reading is evidently the right one."""
     if ranks is None:
         return False
     return (

@@ -42,7 +42,7 @@ def check_not_pairs(labels: Tensor, scores: Tensor, name: str = "labels") -> Non
     """
     rows, columns = scores.shape
     classes = pair_classes(columns)
-    if classes is None or rows < FEWEST_ROWS or int(labels.max()) >= classes:
+    if classes is None or rows < FEWEST_ROWS or int(labels.long().max()) >= classes:
         return
     stride = math.ceil(rows * columns / MOST_SCORES)
     table = scores.detach()[::stride]
@@ -72,7 +72,7 @@ def check_not_pairs(labels: Tensor, scores: Tensor, name: str = "labels") -> Non
         f"{name} agree with {int(given.sum())} of {len(numbers)} predictions, but with "
         f"{int(by_votes.sum())} if the {columns} columns are the pairs of {classes} "
         "classes, as those of SVC(decision_function_shape='ovo')",
-        "Give one column per class, as decision_function_shape='ovr' does.",
+        "Give one column per class, as SVC(decision_function_shape='ovr') does.",
     )
 
 

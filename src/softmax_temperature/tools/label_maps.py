@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from softmax_temperature.metrics.checks import ArgumentError, map_remedy
-from softmax_temperature.metrics.class_axis import check_class_axis
+from softmax_temperature.metrics.class_axis import check_axes
 from softmax_temperature.tools.arrays import as_numpy
 
 # The label that torch's cross-entropy ignores by default.
@@ -67,11 +67,11 @@ def check_map_labels(
             f"{name}logits {logits.shape}, got {labels.shape}",
             _remedy(labels, logits.shape),
         )
-    # If all axes but the first are equally long, the shapes do not show which of these
-    # axes holds the classes.
-    numbers = {logits.dtype.kind, labels.dtype.kind} <= set("fiu")
-    if labels.shape == logits.shape[:-1] and numbers:
-        check_class_axis(
+    # Axes that are equally long may have another order.
+    lengths = labels.shape[1:]
+    may_differ = labels.shape == logits.shape[:-1] or len(set(lengths)) < len(lengths)
+    if may_differ and {logits.dtype.kind, labels.dtype.kind} <= set("fiu"):
+        check_axes(
             _writable(labels),
             _writable(logits),
             names=(f"{name}labels", f"{name}logits"),
@@ -82,7 +82,9 @@ def _writable(values: NDArray[Any]) -> Tensor:
     """Convert an array of numbers to a tensor; copy it only if torch requires that."""
     narrow = values.dtype in (np.float16, np.float32)
     dtype = values.dtype if narrow else np.float64
-    return torch.from_numpy(np.require(values, dtype, ["C", "W"]))
+    if min(values.strides, default=0) < 0:
+        values = np.ascontiguousarray(values)
+    return torch.from_numpy(np.require(values, dtype, "W"))
 
 
 def _remedy(labels: NDArray[Any], logits: tuple[int, ...]) -> str:

@@ -518,7 +518,7 @@ def _numbered(labels: NDArray[Any], columns: int) -> tuple[NDArray[Any], NDArray
         if pair_classes(columns) == len(classes) < columns:
             remedy += (
                 " If the columns are pairs of classes, give one column per class, as "
-                "decision_function_shape='ovr' does."
+                "SVC(decision_function_shape='ovr') does."
             )
         raise ArgumentError(
             f"y must hold a class for each of the {columns} columns of X, got "
