@@ -248,24 +248,61 @@ def check_not_shifted(labels: Tensor, scores: Tensor, name: str = "labels") -> N
     if scores.shape[1] == 2 or int(numbers.min()) != 1:
         return
     predicted = scores.detach().argmax(dim=1)
-    agrees = predicted == numbers - 1
-    if len(predicted[agrees].unique()) < 2:
-        return  # Predictions of only one class do not reveal the numbering.
-    shifted = int(agrees.sum())
-    unshifted = int((predicted == numbers).sum())
-    if (
-        shifted >= SHIFTED_ACCURACY * len(numbers)
-        and shifted >= SHIFTED_RATIO * unshifted
-        and shifted - unshifted > CLEAR_DIFFERENCE * math.sqrt(shifted + unshifted)
-        and _share_of_shifted_classes(numbers, predicted, scores.shape[1])
-        > SHIFTED_CLASSES
-    ):
+    if evidence := _shift(numbers, predicted, scores.shape[1]):
+        shifted, unshifted = evidence
         raise ArgumentError(
             f"{name} from {int(numbers.min())} to {int(numbers.max())} agree with "
             f"{unshifted} of {len(numbers)} predictions, but with {shifted} if they "
             "count from 1",
             "Subtract 1: column c holds class c, from 0.",
         )
+
+
+def check_no_background(labels: Tensor, scores: Tensor, name: str = "labels") -> None:
+    """Refuse scores whose first column evidently belongs to no class of the labels.
+
+    Some networks have a background in front of their classes. The evidence is as for
+    labels that count from 1 (`check_not_shifted`), in the other direction. Labels are
+    judged only if the last column is the only one behind their largest number.
+
+    Args:
+        labels: Shape (n,), in [0, classes).
+        scores: Logits or probabilities, shape (n, classes).
+        name: Name of the labels in messages.
+    """
+    numbers = labels.long()
+    last = scores.shape[1] - 1
+    if last == 1 or int(numbers.max()) != last - 1:
+        return
+    predicted = scores.detach().argmax(dim=1)
+    if evidence := _shift(last - numbers, last - predicted, last + 1):
+        shifted, unshifted = evidence
+        raise ArgumentError(
+            f"{name} from {int(numbers.min())} to {last - 1} agree with {unshifted} of "
+            f"{len(numbers)} predictions, but with {shifted} if column 0 belongs to "
+            "none of them, such as a background",
+            "Leave column 0 out, as logits[:, 1:] does.",
+        )
+
+
+def _shift(labels: Tensor, predicted: Tensor, classes: int) -> tuple[int, int] | None:
+    """The numbers of predictions that are right with and without a shift by one.
+
+    None if the shift is not evident.
+    """
+    agrees = predicted == labels - 1
+    if len(predicted[agrees].unique()) < 2:
+        return None  # Predictions of only one class do not reveal the numbering.
+    shifted = int(agrees.sum())
+    unshifted = int((predicted == labels).sum())
+    if (
+        shifted >= SHIFTED_ACCURACY * len(labels)
+        and shifted >= SHIFTED_RATIO * unshifted
+        and shifted - unshifted > CLEAR_DIFFERENCE * math.sqrt(shifted + unshifted)
+        and _share_of_shifted_classes(labels, predicted, classes) > SHIFTED_CLASSES
+    ):
+        return shifted, unshifted
+    return None
 
 
 def _share_of_shifted_classes(labels: Tensor, predicted: Tensor, classes: int) -> float:

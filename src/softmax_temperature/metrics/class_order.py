@@ -21,6 +21,7 @@ from softmax_temperature.metrics.checks import (
     SHIFTED_CLASSES,
     SHIFTED_RATIO,
     ArgumentError,
+    check_no_background,
     check_not_shifted,
 )
 from softmax_temperature.metrics.class_axis import check_not_transposed
@@ -44,6 +45,11 @@ FEWEST_ROWS = 20
 # The largest number of classes for which a message shows the whole order.
 MOST_SHOWN = 20
 CHECK_ORDER = "check that labels and columns are in the same order"
+# It is remarkable if more than this share of the predictions are of classes without
+# labels. A class counts if it is predicted for at least `OFTEN` rows, because among a
+# few rows of many classes most classes have no label.
+MOST_WITHOUT_LABELS = 0.2
+OFTEN = 10
 
 
 class Order(NamedTuple):
@@ -79,13 +85,13 @@ def check_class_order(
 ) -> None:
     """Refuse labels that evidently do not number the classes in the columns' order.
 
-    Labels that count from 1 are refused, and so are orders that come from sorting
-    numbers as texts. The evidence is that the model agrees much more often with the
-    labels in the other order. Two classes are not judged, because a bad model may
-    mistake each for the other. Also refused are rows that were sorted apart from their
-    labels (`check_not_sorted`), scores with a row for each class
-    (`check_not_transposed`), and scores with a column for each pair of classes
-    (`check_not_pairs`).
+    Labels that count from 1 are refused, and so are scores with a background in front
+    of the classes, and orders that come from sorting numbers as texts. The evidence is
+    that the model agrees much more often with the labels in the other order. Two
+    classes are not judged, because a bad model may mistake each for the other. Also
+    refused are rows that were sorted apart from their labels (`check_not_sorted`),
+    scores with a row for each class (`check_not_transposed`), and scores with a column
+    for each pair of classes (`check_not_pairs`).
 
     Args:
         labels: Shape (n,), in [0, classes).
@@ -100,6 +106,7 @@ def check_class_order(
     check_not_sorted(labels, scores, name)
     check_not_pairs(labels, scores, name)
     check_not_shifted(labels, scores, name)
+    check_no_background(labels, scores, name)
     classes = scores.shape[1]
     if classes == 2:
         return
@@ -146,6 +153,27 @@ def no_better_than_chance(labels: Tensor, scores: Tensor) -> bool:
         return share + NEAR_CHANCE * math.sqrt(share * (1 - share) / len(numbers))
 
     return accuracy <= min(near(chance), near(0.5))
+
+
+def predictions_without_labels(labels: Tensor, scores: Tensor) -> str:
+    """A sentence about predictions of classes that no label has; empty if they are few.
+
+    Args:
+        labels: Shape (n,), in [0, classes).
+        scores: Logits or probabilities, shape (n, classes).
+    """
+    classes = scores.shape[1]
+    guesses = torch.bincount(scores.detach().argmax(dim=1), minlength=classes)
+    absent = torch.bincount(labels.long(), minlength=classes) == 0
+    guesses = torch.where(absent & (guesses >= OFTEN), guesses, 0)
+    share = guesses.sum().item() / len(labels)
+    if share <= MOST_WITHOUT_LABELS:
+        return ""
+    return (
+        f"{100 * share:.0f} % of the predictions are of classes that no label has, "
+        f"such as {int(guesses.argmax())}: check that every column belongs to a class "
+        "of the labels."
+    )
 
 
 def _text_orders(classes: int, device: torch.device) -> Iterator[Order]:

@@ -150,6 +150,7 @@ def check_not_probs(
         return
     rows = logits.detach()
     low = rows.amin(dim=1)
+    _refuse_ranks(rows, low, name)
     _refuse_constant_sum(rows, low, name, of_network=of_network)
     # Rows of probabilities have no negative number.
     if (low >= LOWEST).double().mean().item() <= SUM_SHARE:
@@ -172,6 +173,21 @@ def check_not_probs(
             f"{name} are probabilities: {100 * share:.0f} % of the rows lie in [0, 1], "
             "as a sigmoid's do",
             f"{remedy} {SHIFT}",
+        )
+
+
+def _refuse_ranks(rows: Tensor, low: Tensor, name: str) -> None:
+    """Refuse rows that all hold the same consecutive numbers, in any order."""
+    classes = rows.shape[1]
+    if classes < 3 or len(rows) < FEW_ROWS or not bool((low == low[0]).all()):
+        return
+    numbers = low[0] + torch.arange(classes, dtype=rows.dtype, device=rows.device)
+    if bool((rows.sort(dim=1).values == numbers).all()):
+        first, last = (f"{number:g}" for number in (numbers[0], numbers[-1]))
+        raise ArgumentError(
+            f"{name} are ranks: every row holds each number from {first} to {last} "
+            "once",
+            "Give the scores that were ranked.",
         )
 
 

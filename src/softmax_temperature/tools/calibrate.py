@@ -28,6 +28,7 @@ from softmax_temperature.metrics.checks import (
 from softmax_temperature.metrics.class_order import (
     CHECK_ORDER,
     no_better_than_chance,
+    predictions_without_labels,
 )
 from softmax_temperature.metrics.report import ArmStatistics
 from softmax_temperature.papers.shared.figures import encoded, encoded_untrimmed
@@ -655,8 +656,10 @@ def _report(
     scale, data["verdict"] = _advice(
         fit | settings, metrics, (change.low, change.high), before_low
     )
+    if unlabelled := predictions_without_labels(labels, logits):
+        data["verdict"] += f" {unlabelled}"
     # Advice that already says to check the columns needs no second hint.
-    if CHECK_COLUMNS not in data["verdict"] and no_better_than_chance(labels, logits):
+    elif CHECK_COLUMNS not in data["verdict"] and no_better_than_chance(labels, logits):
         accuracy = f"{100 * metrics['before']['accuracy']:.1f}"
         data["verdict"] += (
             f" The accuracy, {accuracy} %, is no better than chance: {CHECK_ORDER}."

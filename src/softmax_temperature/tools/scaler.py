@@ -32,6 +32,7 @@ from softmax_temperature.metrics.checks import (
 from softmax_temperature.metrics.class_order import (
     CHECK_ORDER,
     no_better_than_chance,
+    predictions_without_labels,
 )
 from softmax_temperature.metrics.pair_columns import pair_classes
 from softmax_temperature.metrics.probability_check import (
@@ -314,6 +315,8 @@ def _doubt(fit: TemperatureFit, logits: Tensor, labels: Tensor) -> str:
             "No temperature fits: the logits say nothing about the labels. They are "
             f"left as they are. {CHECK_COLUMNS}"
         )
+    if unlabelled := predictions_without_labels(labels, logits):
+        return unlabelled
     if no_better_than_chance(labels, logits):
         return f"The logits are no better than chance: {CHECK_ORDER}."
     return ""
