@@ -139,6 +139,43 @@ def test_a_square_table_with_a_row_for_each_class_is_refused(
     call(logits + logits.T + 20 * torch.eye(60), torch.arange(60))
 
 
+def maps(images: int, classes: int, size: int, seed: int = 0) -> Drawn:
+    """Smooth maps of logits z, and labels drawn from softmax(z / 1.7)."""
+    generator = torch.Generator().manual_seed(seed)
+    coarse = torch.randn(images, classes, size // 4, size // 4, generator=generator)
+    logits = 4 * nn.functional.interpolate(coarse, scale_factor=4, mode="bilinear")
+    labels = labels_of(logits.movedim(1, -1).double() / 1.7, generator)
+    return logits, labels
+
+
+@pytest.mark.parametrize("fit", FITS)
+@pytest.mark.parametrize(("images", "classes", "size"), [(30, 5, 16), (40, 2, 8)])
+def test_label_maps_with_rows_and_columns_swapped_are_refused(
+    images: int, classes: int, size: int, fit: Callable[[Tensor, Tensor], float]
+) -> None:
+    logits, labels = maps(images, classes, size)
+    with pytest.raises(ValueError, match=r"swapped\. Swap them: labels\.transpose"):
+        fit(logits, labels.transpose(1, 2).contiguous())
+    found = fit(logits, labels)
+    assert fit(logits.transpose(2, 3), labels.transpose(1, 2)) == pytest.approx(found)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_bad_models_of_square_maps_are_not_refused() -> None:
+    for seed in range(5):
+        logits, labels = maps(30, 3, 16, seed)
+        _, others = maps(30, 3, 16, seed + 100)
+        symmetric = logits + logits.transpose(2, 3)
+        for model, truth in (
+            (logits, others),
+            (symmetric, labels),
+            (logits, logits.argmin(dim=1)),
+            (logits, labels * (others == 0)),
+        ):
+            for fit in (cooled, scaled):
+                fit(model, truth)
+
+
 def test_losses_read_the_second_dimension_as_torch_does() -> None:
     logits, labels = drawn(64, 9, 9)
     for order in (logits, logits.movedim(-1, 1)):

@@ -2,6 +2,7 @@
 poor models are not.
 """
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from softmax_temperature import Cooling, TemperatureScaler, calibrate, metrics
 from softmax_temperature.metrics.class_order import (
     check_class_order,
     no_better_than_chance,
+    predictions_without_labels,
 )
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.scaling import fit_temperature, temperature_interval
@@ -273,3 +275,71 @@ def test_the_scaler_warns_of_logits_no_better_than_chance() -> None:
     shuffled_labels = np.random.default_rng(5).permutation(labels)
     with pytest.warns(UserWarning, match="no better than chance|say nothing about"):
         TemperatureScaler().fit(logits, shuffled_labels)
+
+
+@pytest.mark.parametrize("classes", [3, 10, 200])
+def test_a_background_before_the_classes_is_refused(classes: int) -> None:
+    logits, labels = drawn(3000, classes)
+    rare = np.random.default_rng(1).normal(size=(3000, 1)) - 6
+    table = np.column_stack([rare, logits])
+    with pytest.raises(
+        ValueError, match=r"if column 0 belongs to none .*logits\[:, 1:"
+    ):
+        check_class_order(torch.tensor(labels), torch.tensor(table))
+    with pytest.raises(ValueError, match=r"if column 0 belongs to none"):
+        calibrate(table, labels, bootstrap=0)
+    assert not refused(table, labels + 1)
+    assert not refused(np.column_stack([logits, rare]), labels)
+
+
+def test_bad_models_without_rows_of_the_last_class_are_not_refused() -> None:
+    for seed in range(10):
+        logits, labels = drawn(400, 6, seed=seed)
+        generator = np.random.default_rng(seed)
+        kept = labels < 5
+        assert not refused(logits[kept], labels[kept])
+        assert not refused(logits[kept], generator.permutation(labels[kept]))
+        # Ordered classes, which the model guesses too high by one for half of the rows.
+        high = labels[kept] + (generator.random(kept.sum()) < 0.5)
+        assert not refused(np.eye(6)[high] + 0.01 * logits[kept], labels[kept])
+
+
+def test_predictions_of_classes_without_labels_are_named() -> None:
+    logits, labels = drawn(600, 10)
+    other = np.random.default_rng(1).permuted(logits, axis=0)
+    two_heads = np.column_stack([logits, other])
+    said = r"4\d % of the predictions are of classes that no label has, such as 1\d: "
+    verdict = calibrate(two_heads, labels, bootstrap=0).data["verdict"]
+    assert re.search(said, verdict)
+    with pytest.warns(UserWarning, match=said):
+        TemperatureScaler().fit(two_heads, labels)
+
+
+@pytest.mark.parametrize(
+    ("rows", "classes", "temperature"),
+    [(500, 1000, 1.0), (300, 100, 1.0), (100, 100, 1.5), (2000, 1000, 1.5)],
+)
+def test_classes_that_are_missing_from_a_few_rows_are_not_named(
+    rows: int, classes: int, temperature: float
+) -> None:
+    for seed in range(5):
+        logits, labels = map(torch.tensor, drawn(rows, classes, temperature, seed))
+        assert predictions_without_labels(labels, logits) == ""
+
+
+@pytest.mark.parametrize("classes", [3, 10])
+@pytest.mark.parametrize("first", [0, 1, -9])
+def test_ranks_are_no_logits(classes: int, first: int) -> None:
+    logits, labels = drawn(200, classes)
+    ranks = logits.argsort(axis=1).argsort(axis=1).astype(float) + first
+    table, numbers = torch.tensor(ranks), torch.tensor(labels)
+    for call in (
+        lambda: calibrate(ranks, labels),
+        lambda: TemperatureScaler().fit(ranks, labels),
+        lambda: Cooling(nn.Linear(2, classes)).cool(table, numbers),
+        lambda: fit_temperature(table, numbers),
+    ):
+        with pytest.raises(ValueError, match="logits are ranks: every row holds each"):
+            call()
+    ranks[0, 0] += 0.5
+    assert fit_temperature(torch.tensor(ranks), numbers).temperature > 0

@@ -92,6 +92,11 @@ FAULTS: Faults = {
     "tokens": (LOGITS.reshape(-1, CLASSES, CLASSES), LABELS.reshape(-1, CLASSES)),
     "a row for each class": (SQUARE.T, SQUARE.argmax(axis=1)),
     "pairs": (PAIRS, LABELS % 4),
+    "a background before the classes": (
+        np.column_stack([LOGITS[:, :1] - 20, LOGITS]),
+        LABELS,
+    ),
+    "ranks": (LOGITS.argsort(axis=1).argsort(axis=1), LABELS),
     "one diverged row": (np.where(FIRST[:, None], DIVERGED, LOGITS), LABELS),
 }
 
@@ -269,7 +274,7 @@ def test_the_scaler_fits_what_its_remedies_ask_for() -> None:
             f"tools/{name}.py"
             for name in (
                 *("advice", "arrays", "calibrate", "columns", "label_maps"),
-                *("scaler", "suggest"),
+                *("scaler", "suggest", "decisive_rows"),
             )
         ),
         *("metrics", "losses", "cooling", "cosine_classifier"),

@@ -338,7 +338,7 @@ def test_a_missing_number_at_the_end_of_the_first_line_is_named(tmp_path: Path) 
     ("place", "shown"),
     [
         (0, "a, b, c, d, e, ..."),
-        (1, "a, b, c, d, e, ..."),
+        (3, "a, b, c, d, e, ..."),
         (4, "..., d, e, f, g, h"),
         (7, "..., d, e, f, g, h"),
     ],
@@ -357,7 +357,7 @@ def test_orders_are_shown_around_their_first_difference() -> None:
     )
     assert around_difference(names[:2], names) == (
         "class a, class b",
-        "..., class b, class c, class d, class e, class f, ...",
+        "class a, class b, class c, class d, class e, ...",
     )
 
 

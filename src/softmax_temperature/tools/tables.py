@@ -549,7 +549,9 @@ def listed(names: Sequence[str]) -> str:
 
 def around(names: Sequence[object], place: int) -> str:
     """The few `names` around the one at `place`, as text for a message."""
-    start = max(0, min(place - 1, len(names) - MOST_NAMED))
+    start = 0
+    if place > MOST_NAMED - 2:
+        start = max(0, min(place - 1, len(names) - MOST_NAMED))
     end = start + MOST_NAMED
     text = ", ".join(str(name) for name in names[start:end])
     return f"{'..., ' if start else ''}{text}{', ...' if end < len(names) else ''}"
