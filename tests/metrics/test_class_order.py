@@ -279,7 +279,7 @@ def test_the_scaler_warns_of_logits_no_better_than_chance() -> None:
 
 @pytest.mark.parametrize("classes", [3, 10, 200])
 def test_a_background_before_the_classes_is_refused(classes: int) -> None:
-    logits, labels = drawn(3000, classes)
+    logits, labels = drawn(3000, classes, 0.5)
     rare = np.random.default_rng(1).normal(size=(3000, 1)) - 6
     table = np.column_stack([rare, logits])
     with pytest.raises(

@@ -16,7 +16,12 @@ from softmax_temperature import TemperatureScaler, metrics
 from softmax_temperature.metrics.checks import ArgumentError
 from softmax_temperature.metrics.scores import brier_score
 from softmax_temperature.runner.errors import InputError
-from softmax_temperature.tools.arrays import checked_logits, read_arrays, read_rows
+from softmax_temperature.tools.arrays import (
+    check_frame,
+    checked_logits,
+    read_arrays,
+    read_rows,
+)
 from softmax_temperature.tools.calibrate import calibrate
 from softmax_temperature.tools.label_maps import labelled_rows
 from softmax_temperature.tools.suggest import suggest_temperature
@@ -864,3 +869,33 @@ def test_a_truncated_table_of_probabilities_is_named_as_one() -> None:
             checked_logits(whole, labels, "probs")
     with pytest.raises(ValueError, match="the softmax of logits over all classes"):
         brier_score(probs[some, :4], labels[some])
+
+
+@pytest.mark.parametrize("place", [0, 5])
+@pytest.mark.parametrize("summary", ["largest", "confidence", "energy"])
+def test_a_column_that_sums_up_the_others_is_refused(summary: str, place: int) -> None:
+    generator = np.random.default_rng(0)
+    logits = 3 * generator.normal(size=(300, 5))
+    labels = (logits + generator.gumbel(size=logits.shape)).argmax(axis=1)
+    sums = np.exp(logits).sum(axis=1)
+    column = {
+        "largest": logits.max(axis=1),
+        "confidence": np.exp(logits.max(axis=1)) / sums,
+        "energy": -np.log(sums),
+    }[summary]
+    table = np.insert(logits, place, column, axis=1)
+    numbers = labels + 1 if place == 0 else labels
+    with pytest.raises(ValueError, match=rf"column {place} equals the .* Leave it out"):
+        checked_logits(table, numbers)
+    checked_logits(logits, labels)
+    checked_logits(np.insert(logits, place, 0, axis=1), numbers)
+
+
+def test_one_diverged_row_makes_no_column_a_summary() -> None:
+    generator = np.random.default_rng(0)
+    logits = 3 * generator.normal(size=(300, 5))
+    labels = (logits + generator.gumbel(size=logits.shape)).argmax(axis=1)
+    logits[77] = [-1e7, 1e7, 0, 0, 0]
+    checked_logits(logits, labels)
+    frame = pd.DataFrame(logits, columns=[f"logit_{place}" for place in range(5)])
+    check_frame(frame, labels, "logits")

@@ -181,9 +181,10 @@ def _refuse_ranks(rows: Tensor, low: Tensor, name: str) -> None:
     classes = rows.shape[1]
     if classes < 3 or len(rows) < FEW_ROWS or not bool((low == low[0]).all()):
         return
-    numbers = low[0] + torch.arange(classes, dtype=rows.dtype, device=rows.device)
-    if bool((rows.sort(dim=1).values == numbers).all()):
-        first, last = (f"{number:g}" for number in (numbers[0], numbers[-1]))
+    numbers = torch.arange(classes, dtype=rows.dtype, device=rows.device)
+    # Subtract first, because sums of large numbers are rounded.
+    if bool(((rows - low[:, None]).sort(dim=1).values == numbers).all()):
+        first, last = (f"{number:g}" for number in (low[0], low[0] + classes - 1))
         raise ArgumentError(
             f"{name} are ranks: every row holds each number from {first} to {last} "
             "once",

@@ -46,6 +46,7 @@ from softmax_temperature.tools.columns import (
     has_fractions,
     is_nested,
     plain_labels,
+    summary_at_end,
     text_columns,
 )
 from softmax_temperature.tools.files import TABLE_ENDINGS, counts, read_content
@@ -988,12 +989,12 @@ def checked_logits(
         raise ArgumentError(
             f"kind must be 'logits' or 'probs', got {kind!r}", "Give one of the two."
         )
-    values = as_numpy(logits)
-    classes = as_numpy(labels)
+    values, classes = as_numpy(logits), as_numpy(labels)
     _refuse_swapped(values, classes, f"{name}{kind}")
     _refuse_flattened(values, classes, f"{name}{kind}")
     values = _score_table(values, classes, f"{name}{kind}")
     refuse_label_column(values, classes, f"{name}{kind}")
+    _refuse_summary(values, f"{name}{kind}")
     _refuse_decisions(values, classes, f"{name}{kind}")
     _refuse_quantised(values, f"{name}{kind}", dequantised)
     if kind == "probs":
@@ -1244,6 +1245,17 @@ def _refuse_flattened(values: NDArray[Any], labels: NDArray[Any], name: str) -> 
             f"{name} look flattened, got {len(values)} numbers for {len(labels)} "
             "labels",
             f"Give them in the shape ({len(labels)}, {columns}).",
+        )
+
+
+def _refuse_summary(values: NDArray[Any], name: str) -> None:
+    """Refuse scores whose first or last column sums up the others in every row."""
+    found = summary_at_end(values)
+    if found:
+        column, reason = found
+        raise ArgumentError(
+            f"{name} have a column that is not a score: column {column} {reason}",
+            f"Leave it out, as {'[:, 1:]' if column == 0 else f'[:, :{column}]'} does.",
         )
 
 

@@ -254,22 +254,44 @@ def _add_summaries(
     """Add to `reasons` columns that equal a summary of others, such as the largest."""
     while True:
         places = [place for place, name in enumerate(names) if name not in reasons]
-        summary = _summary(values[:, places]) if len(places) > 2 else None
+        summary = None
+        if len(places) > 2:
+            summary = _summary(values[:, places], range(len(places)))
         if summary is None:
             return
         reasons[names[places[summary[0]]]] = summary[1]
 
 
-def _summary(values: NDArray[np.float64]) -> tuple[int, str] | None:
-    """The first column that summarises the others, and the reason; None if none do."""
+def summary_at_end(values: NDArray[Any]) -> tuple[int, str] | None:
+    """The first or last column if it sums up the others, with the reason; or None.
+
+    Args:
+        values: Scores, shape (n, columns).
+    """
+    rows, columns = values.shape
+    if rows < FEW_ROWS or columns < 4:
+        return None
+    ends = [
+        column
+        for column in (columns - 1, 0)
+        if _summary(values[:FIRST_ROWS].astype(np.float64), [column])
+    ]
+    return _summary(values.astype(np.float64), ends) if ends else None
+
+
+def _summary(
+    values: NDArray[np.float64], columns: Sequence[int]
+) -> tuple[int, str] | None:
+    """The first of the `columns` that summarises the others, and the reason; or None."""
     if np.isnan(values).any() or np.isposinf(values).any():
         return None  # A later check refuses these numbers.
     finite = np.where(np.isfinite(values), values, np.nan)
     if np.isnan(finite).all(axis=1).any():
         return None
     ranges = np.nanmax(finite, axis=1) - np.nanmin(finite, axis=1)
-    tolerance = SCORE_TOLERANCE * float(ranges.mean())
-    for column in range(values.shape[1]):
+    # A row that has diverged must not raise the tolerance of the others.
+    tolerance = SCORE_TOLERANCE * float(np.median(ranges))
+    for column in columns:
         if not _reasons(values[:FIRST_ROWS], column, tolerance):
             continue
         for reason, allowed in _reasons(values, column, tolerance).items():
