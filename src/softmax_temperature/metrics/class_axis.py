@@ -96,11 +96,11 @@ def check_not_transposed(labels: Tensor, scores: Tensor, name: str = "labels") -
         return
     table = scores.detach()
     numbers = labels.long()
-    if _is_other(_ranks(numbers, table, table.T)):
+    given, other = _right(numbers, table), _right(numbers, table.T)
+    if given < other and _is_other(_ranks(numbers, table, table.T)):
         raise ArgumentError(
-            f"{name} agree with {_right(numbers, table)} of {rows} predictions, but "
-            f"with {_right(numbers, table.T)} if the scores, {tuple(scores.shape)}, "
-            "have a row for each class",
+            f"{name} agree with {given} of {rows} predictions, but with {other} if the "
+            f"scores, {tuple(scores.shape)}, have a row for each class",
             "Transpose the scores: give one row per sample and one column per class.",
         )
 

@@ -282,7 +282,10 @@ def summary_at_end(values: NDArray[Any]) -> tuple[int, str] | None:
 def _summary(
     values: NDArray[np.float64], columns: Sequence[int]
 ) -> tuple[int, str] | None:
-    """The first of the `columns` that summarises the others, and the reason; or None."""
+    """The first column that summarises the others, and the reason; None if none do.
+
+    Only the `columns` are candidates.
+    """
     if np.isnan(values).any() or np.isposinf(values).any():
         return None  # A later check refuses these numbers.
     finite = np.where(np.isfinite(values), values, np.nan)
