@@ -25,6 +25,8 @@ CLEAR = Evidence(
     change=(-0.075, -0.029),
     noise_floor=0.03,
     before_low=0.0,
+    nll_change=-0.012,
+    nll_interval=(-0.03, 0.006),
 )
 LEAVE = "No miscalibration found; leave the logits as they are: "
 
@@ -132,6 +134,35 @@ def test_a_doubt_about_the_error_alone_names_the_temperature_that_likelihood_pre
 ) -> None:
     words = f"by NLL, T = 2.72 [2.53, 2.91], but {reason}; more rows may decide."
     assert advise(evidence) == (False, f"{LEAVE}{words}")
+
+
+def test_a_miscalibration_that_only_the_likelihood_shows_is_not_denied() -> None:
+    evidence = CLEAR._replace(
+        change=(-0.09, 0.01), nll_change=-0.103, nll_interval=(-0.199, -0.0174)
+    )
+    words = (
+        "but these rows are too few to advise scaling: T = 2.72 [2.53, 2.91] lowers "
+        "the NLL (change -0.103 [-0.199, -0.0174] nats), but scaling by it may not "
+        "lower the ECE (change -4.5 [-9.0, +1.0] points). Get more rows, and leave the "
+        "logits as they are until then."
+    )
+    assert advise(evidence) == (False, f"Probably overconfident, {words}")
+    # A large ECE is no reason to deny that a temperature helps.
+    assert advise(evidence._replace(before_low=0.07)) == advise(evidence)
+    under = advise(evidence._replace(temperature=0.5, low=0.4, high=0.6)).sentence
+    assert under.startswith("Probably underconfident, ")
+    may_be_one = advise(evidence._replace(low=0.9)).sentence
+    assert may_be_one.startswith(LEAVE)
+
+
+def test_few_rows_of_an_overconfident_model_are_not_called_calibrated() -> None:
+    told = [report_of(2.0, seed, rows=400) for seed in range(40)]
+    denied = [report.data["verdict"].startswith(LEAVE) for report in told]
+    probable = [report.data["verdict"].startswith("Probably over") for report in told]
+    assert sum(denied) <= 1
+    assert sum(probable) >= 5
+    calibrated = [report_of(1.0, seed, rows=400) for seed in range(40)]
+    assert not any("Probably" in report.data["verdict"] for report in calibrated)
 
 
 def test_all_doubts_are_named() -> None:

@@ -32,6 +32,8 @@ class Evidence(NamedTuple):
         noise_floor: Mean ECE of a perfectly calibrated model on as many rows.
         before_low: Lower end of the 90 % interval for the true ECE of the unscaled
             logits.
+        nll_change: Change in NLL due to scaling, nats.
+        nll_interval: 90 % interval of that change.
     """
 
     temperature: float
@@ -42,6 +44,8 @@ class Evidence(NamedTuple):
     change: tuple[float, float]
     noise_floor: float
     before_low: float
+    nll_change: float
+    nll_interval: tuple[float, float]
 
 
 class Advice(NamedTuple):
@@ -59,7 +63,8 @@ def advise(evidence: Evidence) -> Advice:
     interval of the temperature has no upper end, the logits may carry no information
     about the labels, and the advice is to check the columns. If the advice is not to
     scale, the logits can still be miscalibrated, for instance because the classes had
-    other frequencies in training.
+    other frequencies in training. With few rows, the temperature and the NLL can show a
+    miscalibration that the ECE does not show; the sentence then says so.
     """
     numbers = (evidence.temperature, evidence.low, evidence.high)
     fitted, *ends = (_unlike_one(number) for number in numbers)
@@ -70,40 +75,68 @@ def advise(evidence: Evidence) -> Advice:
             sentence=f"The logits may say nothing about the labels: T = {temperature} "
             f"may be infinite. {CHECK_COLUMNS}",
         )
-    low, high = evidence.change
-    change = (
-        f"{_points(evidence.after - evidence.before)} [{_points(low)}, {_points(high)}]"
-    )
+    change = _change(evidence)
     before = f"{100 * evidence.before:.1f}"
-    doubts = []
-    may_be_one = evidence.low <= 1 <= evidence.high
-    if may_be_one:
-        doubts.append(f"T = {temperature} may be 1")
-    if evidence.before <= evidence.noise_floor:
-        floor = f"{100 * evidence.noise_floor:.1f}"
-        doubts.append(f"an ECE of {before} % is not above its noise floor, {floor} %")
-    if high >= 0:
-        doubts.append(f"scaling by it may not lower the ECE (change {change} points)")
+    doubts = _doubts(evidence, temperature, change)
     if doubts:
-        reason = "; ".join(doubts)
-        if not may_be_one:
-            # With few rows, the likelihood can detect a miscalibration that the ECE
-            # does not show.
-            reason = f"by NLL, T = {temperature}, but {reason}; more rows may decide"
-        start = _LEAVE
-        # The interval for the ECE of a calibrated model excludes 0 now and then, but
-        # its lower end hardly ever exceeds the noise floor.
-        if evidence.before_low > evidence.noise_floor:
-            start = _NO_TEMPERATURE
-            low_percent = f"{100 * evidence.before_low:.2g}"
-            reason = f"ECE {before} %, at least {low_percent}; {reason}"
-        return Advice(scale=False, sentence=f"{start}: {reason}.")
-    state = "Overconfident" if evidence.temperature > 1 else "Underconfident"
+        return Advice(scale=False, sentence=_leave(evidence, temperature, doubts))
     after = f"{100 * evidence.after:.1f}"
     return Advice(
         scale=True,
-        sentence=f"{state}: divide the logits by {temperature}; "
+        sentence=f"{_state(evidence)}: divide the logits by {temperature}; "
         f"ECE {before} -> {after} % (change {change}).",
+    )
+
+
+def _doubts(evidence: Evidence, temperature: str, change: str) -> list[str]:
+    """The reasons not to scale."""
+    doubts = []
+    if evidence.low <= 1 <= evidence.high:
+        doubts.append(f"T = {temperature} may be 1")
+    if evidence.before <= evidence.noise_floor:
+        before = f"{100 * evidence.before:.1f}"
+        floor = f"{100 * evidence.noise_floor:.1f}"
+        doubts.append(f"an ECE of {before} % is not above its noise floor, {floor} %")
+    if evidence.change[1] >= 0:
+        doubts.append(f"scaling by it may not lower the ECE (change {change} points)")
+    return doubts
+
+
+def _leave(evidence: Evidence, temperature: str, doubts: list[str]) -> str:
+    """The sentence that advises against scaling, for the reasons in `doubts`."""
+    reason = "; ".join(doubts)
+    if not evidence.low <= 1 <= evidence.high:
+        # With few rows, the likelihood can show a miscalibration that the ECE does not
+        # show.
+        if evidence.nll_interval[1] < 0 and evidence.change[0] < 0:
+            return _probably(evidence, temperature, reason)
+        reason = f"by NLL, T = {temperature}, but {reason}; more rows may decide"
+    # The interval for the ECE of a calibrated model excludes 0 now and then, but its
+    # lower end hardly ever exceeds the noise floor.
+    if evidence.before_low <= evidence.noise_floor:
+        return f"{_LEAVE}: {reason}."
+    before = f"{100 * evidence.before:.1f}"
+    low = f"{100 * evidence.before_low:.2g}"
+    return f"{_NO_TEMPERATURE}: ECE {before} %, at least {low}; {reason}."
+
+
+def _state(evidence: Evidence) -> str:
+    return "Overconfident" if evidence.temperature > 1 else "Underconfident"
+
+
+def _change(evidence: Evidence) -> str:
+    low, high = map(_points, evidence.change)
+    return f"{_points(evidence.after - evidence.before)} [{low}, {high}]"
+
+
+def _probably(evidence: Evidence, temperature: str, doubts: str) -> str:
+    """The sentence if the NLL shows a miscalibration that the ECE does not show."""
+    low, high = evidence.nll_interval
+    return (
+        f"Probably {_state(evidence).lower()}, but these rows are too few to advise "
+        f"scaling: T = {temperature} lowers the NLL (change {evidence.nll_change:.3g} "
+        f"[{low:.3g}, {high:.3g}] nats), but {doubts}. Get more rows, and leave the "
+        "logits as they are until then."
     )
 
 

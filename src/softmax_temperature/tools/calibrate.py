@@ -30,7 +30,7 @@ from softmax_temperature.metrics.class_order import (
     no_better_than_chance,
     predictions_without_labels,
 )
-from softmax_temperature.metrics.report import ArmStatistics
+from softmax_temperature.metrics.report import SCORES, ArmStatistics
 from softmax_temperature.papers.shared.figures import encoded, encoded_untrimmed
 from softmax_temperature.runner.artifacts import (
     atomic_file,
@@ -96,6 +96,9 @@ ROWS = (
     ("Classwise-ECE (%)", "classwise_calibration_error", 100),
 )
 ECE = "expected_calibration_error"
+NLL = "negative_log_likelihood"
+# The quantile of the normal distribution that gives 90 % intervals.
+_NORMAL_90 = 1.645
 # The number of logits up to which one thread is as fast as several threads.
 SMALL = 100_000
 # The number of highest-ranked classes among which the top-5 accuracy looks for the
@@ -642,7 +645,6 @@ def _report(
     differences = {}
     if options["bootstrap"]:
         differences = scaled.differences_from(unscaled, **draws)
-    change = scaled.expected_change_from(unscaled)
     data: dict[str, Any] = {
         "settings": settings,
         "rows": _numbers_of_rows(fitted, reported, settings["fit_on"]),
@@ -652,10 +654,7 @@ def _report(
             name: difference._asdict() for name, difference in differences.items()
         },
     }
-    before_low = unscaled.errors[ECE].interval[0]
-    scale, data["verdict"] = _advice(
-        fit | settings, metrics, (change.low, change.high), before_low
-    )
+    scale, data["verdict"] = _advice(fit | settings, metrics, scaled, unscaled)
     if unlabelled := predictions_without_labels(labels, logits):
         data["verdict"] += f" {unlabelled}"
     # Advice that already says to check the columns needs no second hint.
@@ -714,8 +713,8 @@ def _statistics(
 def _advice(
     fit: dict[str, Any],
     metrics: dict[str, Any],
-    change: tuple[float, float],
-    before_low: float,
+    scaled: ArmStatistics,
+    unscaled: ArmStatistics,
 ) -> Advice:
     if fit["at_bound"]:
         state = "say nothing about the labels"
@@ -729,6 +728,13 @@ def _advice(
         if not fit["separable"]:
             sentence += f" {CHECK_COLUMNS}"
         return Advice(scale=False, sentence=sentence)
+    change = scaled.expected_change_from(unscaled)
+    nll_changes = (scaled.scores - unscaled.scores)[:, SCORES.index(NLL)]
+    nll_change = nll_changes.mean().item()
+    rows = len(nll_changes)
+    margin = math.inf  # One row has no spread.
+    if rows > 1:
+        margin = _NORMAL_90 * nll_changes.std().item() / math.sqrt(rows)
     return advise(
         Evidence(
             temperature=fit["temperature"],
@@ -736,8 +742,10 @@ def _advice(
             high=fit["high"],
             before=metrics["before"][ECE],
             after=metrics["nll"][ECE],
-            change=change,
+            change=(change.low, change.high),
             noise_floor=metrics["before"]["noise_floor"],
-            before_low=before_low,
+            before_low=unscaled.errors[ECE].interval[0],
+            nll_change=nll_change,
+            nll_interval=(nll_change - margin, nll_change + margin),
         )
     )
