@@ -254,7 +254,7 @@ def test_the_readme_shows_what_calibrate_prints(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     ((code, shown),) = re.findall(
-        r"```sh\n(.+)\n```\n\nThe report starts [^\n]*\n\n```text\n(.+?)```",
+        r"```sh\n(.+)\n```\n\nThe report starts:\n\n```text\n(.+?)```",
         TEXTS["README.md"],
         re.DOTALL,
     )
@@ -603,7 +603,11 @@ def test_the_findings_of_cooling_are_those_of_the_results(page: str) -> None:
             "seeds)"
         ) in text
         last = SIDES["cooling_cifar10", "last-layer-helps-without-schedule"]
-        assert f"last layer Cooling {points(last['value'])} (four seeds)" in text
+        same = SIDES["cooling_cifar10", "distributed-helps-without-schedule"]
+        assert (
+            f"last layer Cooling {points(last['value'])} (four seeds, on which "
+            f"distributed gains {points(same['value'])})"
+        ) in text
         assert last["n"] == 4
     else:
         assert "fifteen" in text
@@ -715,6 +719,17 @@ def test_the_findings_of_focal_loss_are_those_of_the_results(page: str) -> None:
         )
         of_imdb: Any = chosen.set_index("method")["ours"]
         assert of_imdb["CE"] < of_imdb["FLSD-53"] < of_imdb["FL-3"]
+
+
+def test_the_readme_says_what_the_default_temperature_does_to_focal_loss() -> None:
+    ablation = read_csv(ROOT / "results/text/focal/tables/ablation.csv").query(
+        "dataset in ('newsgroups20', 'sst_trees') and variant == 'temperature by NLL' "
+        "and metric == 'ece_after_scaling'"
+    )
+    means: Any = ablation.groupby("method")["changed"].mean()
+    worse = points(means["FLSD-53"] - means["CE"])
+    said = f", or {worse} with the library's default T (by likelihood)"
+    assert said in prose("README.md")
 
 
 @FINDINGS
