@@ -50,7 +50,11 @@ from softmax_temperature.tools.columns import (
     text_columns,
 )
 from softmax_temperature.tools.files import TABLE_ENDINGS, counts, read_content
+from softmax_temperature.tools.label_leaks import check_no_leak
+from softmax_temperature.tools.log_bases import check_natural
 from softmax_temperature.tools.options import in_options
+from softmax_temperature.tools.rounded_copies import rounded_pairs
+from softmax_temperature.tools.shifted_labels import check_not_late
 from softmax_temperature.tools.tables import (
     LABEL_NAMES,
     MOST_NAMED,
@@ -87,6 +91,11 @@ OVERFLOWED = "Remove such rows; if float16 overflowed, compute the scores in flo
 # Two tables count as the same samples if they share more than this fraction of the rows
 # of the smaller one.
 SHARED = 0.5
+# If one table is rounded, this share of the rows of the smaller one must agree, and it
+# must have at least this many rows. By chance, far fewer agree: a row counts only if it
+# occurs once in each table, which holds for at most 37 % of independent rows.
+SHARED_ROUNDED = 2 / 3
+FEWEST_ROUNDED = 50
 # A table with fewer different samples is not checked for copies, because it may be a
 # toy example, or come from a decision tree, which gives all samples in a leaf the same
 # scores.
@@ -836,9 +845,10 @@ def check_other_rows(
 ) -> None:
     """Refuse two tables that share most rows of the smaller one, in any order.
 
-    Numbers that agree in float32 count as equal. Rows that occur several times in a
-    table are ignored: a decision tree, for instance, gives many samples the same
-    scores.
+    Numbers that agree in float32 count as equal. If the numbers of one table are
+    rounded, those of the other are also compared once they are rounded alike. Rows that
+    occur several times in a table are ignored: a decision tree, for instance, gives
+    many samples the same scores.
 
     Args:
         held_out: Shape (n, dim).
@@ -854,6 +864,17 @@ def check_other_rows(
             f"{shared} rows in common, which makes the result too optimistic",
             remedy,
         )
+    if fewer < FEWEST_ROUNDED or held_out.shape[1] != others.shape[1]:
+        return
+    for rounded in rounded_pairs(held_out, others):
+        shared = shared_rows(*rounded)
+        if shared > SHARED_ROUNDED * fewer:
+            raise ArgumentError(
+                f"{names[0]} ({len(held_out)} rows) and {names[1]} ({len(others)}) "
+                f"have {shared} rows in common, up to rounding, which makes the result "
+                "too optimistic",
+                remedy,
+            )
 
 
 def shared_rows(held_out: Tensor, others: Tensor) -> int:
@@ -965,6 +986,7 @@ def checked_logits(
     name: str = "",
     remedy: str = SAY_PROBS,
     dequantised: str = SAY_DEQUANTISED,
+    tokens: bool = False,
 ) -> Rows:
     """Check a user's logits and labels, and return them as tensors.
 
@@ -975,6 +997,7 @@ def checked_logits(
         name: Prefix of the arguments' names in messages.
         remedy: What to do if the logits look like probabilities.
         dequantised: What to do if the scores look like a quantised softmax.
+        tokens: Whether the rows are the tokens of sequences (n, classes, T).
 
     Returns:
         Logits (n, classes) and labels (n,), int64. Logits given as floating-point
@@ -982,8 +1005,9 @@ def checked_logits(
         logits may share memory with the input.
 
     Raises:
-        ValueError: If an array is malformed, the scores do not look like `kind`, or the
-            labels evidently number the classes in another order than the columns.
+        ValueError: If an array is malformed, the scores do not look like `kind`, a
+            column is made from the labels, or the labels evidently number the classes
+            in another order than the columns, or are shifted by one row.
     """
     if kind not in KINDS:
         raise ArgumentError(
@@ -1003,7 +1027,7 @@ def checked_logits(
         table = torch.from_numpy(values)
     else:
         table = torch.from_numpy(values)
-        check_not_probs(table, name=f"{name}logits", remedy=remedy)
+        _refuse_probs(table, f"{name}logits", remedy)
         if table.shape[1] == 1:
             # The single logit belongs to class 1 of two; class 0 gets the logit 0.
             table = torch.cat([torch.zeros_like(table), table], dim=1)
@@ -1012,13 +1036,25 @@ def checked_logits(
     numbers = class_numbers(classes, table.shape, f"{name}labels")
     _refuse_void_labels(numbers, table.shape[1], classes, f"{name}labels")
     check_labels(numbers, table, name=f"{name}labels", masked=True)
-    check_class_order(numbers, table, f"{name}labels", any_order=True)
+    _check_order(numbers, table, f"{name}labels", tokens=tokens)
     if kind == "probs":
         least = _least_probs(logits, single=single)
         _refuse_label_zeros(values, numbers, least, f"{name}probs")
         # Change the table in place, because a language model's table is large.
         np.log(np.clip(values, least, None, out=values), out=values)
     return table, numbers
+
+
+def _refuse_probs(table: Tensor, name: str, remedy: str) -> None:
+    """Refuse probabilities, and their logarithms to a wrong base, given as logits."""
+    check_not_probs(table, name=name, remedy=remedy)
+    check_natural(table, name)
+
+
+def _check_order(labels: Tensor, table: Tensor, name: str, *, tokens: bool) -> None:
+    """Refuse labels that evidently have another order of classes or of rows."""
+    check_class_order(labels, table, name, any_order=True)
+    check_not_late(labels, table, name, tokens=tokens)
 
 
 def _refuse_correctness(labels: NDArray[Any], classes: int, name: str) -> None:
@@ -1031,12 +1067,13 @@ def _refuse_correctness(labels: NDArray[Any], classes: int, name: str) -> None:
 
 
 def refuse_label_column(values: NDArray[Any], labels: NDArray[Any], name: str) -> None:
-    """Refuse scores (n, classes) if a column of them equals the labels in every row."""
+    """Refuse scores (n, classes) if a column of them was made from the labels."""
     plain = plain_labels(labels)
     if plain is None or values.ndim != 2 or values.shape[1] < 2:
         return
     table = torch.from_numpy(np.require(values, requirements=["C", "W"]))
     check_no_label_column(table, torch.from_numpy(plain), name)
+    check_no_leak(values, plain, name, classes=True)
 
 
 def check_exact_labels(labels: Any, name: str = "labels") -> None:

@@ -70,6 +70,7 @@ from softmax_temperature.tools.decisive_rows import (
     explained_rows,
     place_of,
 )
+from softmax_temperature.tools.label_leaks import CHECK_TRUE_LABELS
 from softmax_temperature.tools.label_maps import (
     IGNORE_INDEX,
     check_map_labels,
@@ -551,7 +552,8 @@ def _rows(
     If the logits are those of pixels, each pixel becomes a row.
     """
     values, classes = labelled_rows(*arrays, ignore_index, name=name)
-    rows = checked_logits(values, classes, kind, name=name)
+    tokens = as_numpy(arrays[0]).ndim == 3
+    rows = checked_logits(values, classes, kind, name=name, tokens=tokens)
     check_no_copies(*rows, f"{name}{kind}")
     return rows
 
@@ -580,12 +582,16 @@ def _given_rows(
             f"{kind} have {values.shape[1]}",
             "Use the same classes in both.",
         )
-    check_other_rows(
-        validation_values,
-        values,
-        names=(f"validation {kind}", f"{kind} to report on"),
-        remedy="Give other rows, or omit the validation rows.",
-    )
+    tables = [(validation_values, values)]
+    if kind == "probs":
+        # The values are logarithms, which do not show that probabilities were rounded.
+        tables.append((validation_values.exp(), values.exp()))
+    for pair in tables:
+        check_other_rows(
+            *pair,
+            names=(f"validation {kind}", f"{kind} to report on"),
+            remedy="Give other rows, or omit the validation rows.",
+        )
     return fitted, reported
 
 
@@ -725,6 +731,8 @@ def _advice(
             f"No temperature fits: the {logits} {state} (search ended at T = "
             f"{fit['temperature']:g})."
         )
+        if fit["separable"]:
+            sentence += f" {CHECK_TRUE_LABELS}"
         if not fit["separable"]:
             sentence += f" {CHECK_COLUMNS}"
         return Advice(scale=False, sentence=sentence)

@@ -70,6 +70,7 @@ from softmax_temperature.tools.decisive_rows import (
     explained_rows,
     place_of,
 )
+from softmax_temperature.tools.label_leaks import CHECK_TRUE_LABELS
 from softmax_temperature.tools.label_maps import IGNORE_INDEX, labelled_rows
 from softmax_temperature.tools.tables import around, around_difference, numbered_key
 
@@ -176,7 +177,11 @@ class TemperatureScaler(
             _check_columns_of_labels(columns, self.classes_)
             _check_sorted_names(logits, labels, self.classes_, categories)
         rows = checked_logits(
-            logits, labels, remedy=TAKE_LOGITS, dequantised=TAKE_DEQUANTISED
+            logits,
+            labels,
+            remedy=TAKE_LOGITS,
+            dequantised=TAKE_DEQUANTISED,
+            tokens=getattr(X, "ndim", 2) == 3,
         )
         check_two_classes(rows[1])
         fit = search_temperature(*rows, criterion=self.criterion, bins=self.bins)
@@ -190,13 +195,27 @@ class TemperatureScaler(
         return self
 
     def transform(self, X: Any) -> Any:  # noqa: N803
-        """The logits X divided by the temperature, in the same shape."""
-        return self._checked(X) / self.temperature_
+        """The logits X divided by the temperature, in the same shape.
+
+        Logits in float32 or float64 keep their type; others become float32, because
+        half precision would round the quotients.
+        """
+        logits = self._checked(X)
+        scaled = _wide(torch.as_tensor(logits * 1)) / self.temperature_
+        scaled = scaled.to(_type_of_results(logits))
+        return scaled if isinstance(X, Tensor) else scaled.numpy()
 
     def predict_proba(self, X: Any) -> Any:  # noqa: N803
-        """Calibrated probabilities, (n, classes) or (n, classes, height, width)."""
-        logits = self._scaled_columns(X)
-        probs = torch.softmax(logits, 1)
+        """Calibrated probabilities, (n, classes) or (n, classes, height, width).
+
+        They are computed in float64, and float64 logits give float64; others float32.
+        """
+        logits = self._checked(X)
+        columns = _wide(self._columns(logits))
+        # A GPU without float64 divides in float32, so make the numbers small first.
+        from_largest = columns - columns.amax(1, keepdim=True)
+        probs = torch.softmax(from_largest / self.temperature_, 1)
+        probs = probs.to(_type_of_results(logits))
         return probs if isinstance(X, Tensor) else probs.numpy()
 
     def predict(self, X: Any) -> Any:  # noqa: N803
@@ -204,11 +223,14 @@ class TemperatureScaler(
 
         If X is a tensor, the column index is returned instead of the label.
         """
-        columns = self._scaled_columns(X).argmax(1)
+        columns = self._columns(self._checked(X)).argmax(1)
         return columns if isinstance(X, Tensor) else self.classes_[columns.numpy()]
 
     def wrap(self, network: nn.Module) -> "TemperatureScaled":
         """Create a network that divides the logits of `network` by the temperature.
+
+        The new network divides in the type of these logits, as layers do. For exact
+        probabilities of logits in half precision, use `predict_proba`.
 
         The temperature is part of the new network's `state_dict`. If `network` returns
         log-probabilities, take `log_softmax` of what the new network returns, because
@@ -281,18 +303,30 @@ class TemperatureScaler(
         check_not_probs(rows, name="X")
         return logits
 
-    def _scaled_columns(self, logits: Any) -> Tensor:
-        """The logits divided by the temperature, with one column per class."""
-        scaled = torch.as_tensor(self._checked(logits) / self.temperature_)
-        if scaled.shape[1] == 1:
-            scaled = torch.cat([torch.zeros_like(scaled), scaled], 1)
-        return scaled
+    def _columns(self, logits: Any) -> Tensor:
+        """Checked logits as a tensor, with one column per class."""
+        # Multiply by 1 to make a copy, because torch warns about read-only arrays.
+        columns = torch.as_tensor(logits * 1)
+        if columns.shape[1] == 1:
+            columns = torch.cat([torch.zeros_like(columns), columns], 1)
+        return columns
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.target_tags.required = True
         tags.requires_fit = True
         return tags
+
+
+def _wide(logits: Tensor) -> Tensor:
+    """The logits in float64, or in float32 on Apple's GPUs, which lack float64."""
+    return logits.to(torch.float32 if logits.device.type == "mps" else torch.float64)
+
+
+def _type_of_results(logits: Any) -> torch.dtype:
+    """The type of quotients and probabilities: that of `logits`, or float32."""
+    is_double = str(logits.dtype) in ("float64", "torch.float64")
+    return torch.float64 if is_double else torch.float32
 
 
 def _decided(fit: TemperatureFit, rows: Rows, logits: Any) -> str:
@@ -308,7 +342,7 @@ def _doubt(fit: TemperatureFit, logits: Tensor, labels: Tensor) -> str:
     if fit.separable:
         return (
             "No temperature fits: the logits separate the labels. They are left as "
-            "they are."
+            f"they are. {CHECK_TRUE_LABELS}"
         )
     if fit.at_bound:
         return (

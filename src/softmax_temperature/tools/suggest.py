@@ -43,6 +43,7 @@ from softmax_temperature.tools.arrays import (
     split_rows,
 )
 from softmax_temperature.tools.columns import is_nested
+from softmax_temperature.tools.label_leaks import check_no_leak
 
 # Fraction of the rows that are held out to measure accuracy if there are no test rows.
 HELD_OUT = 0.25
@@ -268,6 +269,8 @@ def checked_rows(
         )
     numbers = _class_numbers(raw_labels, len(values), f"{name}labels")
     check_no_label_column(values, numbers, f"{name}embeddings")
+    arrays = (values.numpy(), numbers.numpy())
+    check_no_leak(*arrays, f"{name}embeddings", classes=False)
     # -1 is a class only if the other label is 1. Otherwise it means "no class", like
     # -100.
     if bool((numbers < 0).any()) and numbers.unique().tolist() != [-1, 1]:

@@ -1,0 +1,69 @@
+"""Refuse logarithms of probabilities to base 10 or 2 as logits."""
+
+import math
+
+from torch import Tensor
+
+from softmax_temperature.metrics.calibration import CHUNK
+from softmax_temperature.metrics.checks import ArgumentError
+from softmax_temperature.metrics.probability_check import FEW_ROWS
+
+BASES = (10, 2)
+# The probabilities of a row must sum to 1 up to this number and this share of all but
+# the largest one. Rounding to three decimals, or to bfloat16, causes smaller errors.
+SUM_ERROR = 2e-3
+SHARE_ERROR = 0.03
+# A row is informative if all but the largest probability sum to more than this.
+# Otherwise it hardly shows a base: a confident row of logits minus their maximum sums
+# to 1 in every base.
+INFORMATIVE = 0.02
+# The share of all rows, and of the informative ones, that must sum to 1.
+NEARLY_ALL = 0.95
+
+
+def check_natural(table: Tensor, name: str) -> None:
+    """Refuse logarithms to base 10 or 2, which the softmax does not turn back.
+
+    Natural logarithms are logits.
+
+    Args:
+        table: Logits, shape (n, classes).
+        name: Name of the logits in messages.
+    """
+    if len(table) < FEW_ROWS or table.shape[1] < 2:
+        return
+    for base in BASES:
+        # Look at a few rows first: most tables differ from logarithms in each of them.
+        few = table[:: len(table) // FEW_ROWS]
+        if _share(few, base, least=0) > 0.5 and (
+            _share(table, base, least=FEW_ROWS) >= NEARLY_ALL
+        ):
+            raise ArgumentError(
+                f"{name} are logarithms to base {base} of probabilities",
+                f"Multiply them by ln {base} = {math.log(base):.6f}, or give natural "
+                "logarithms.",
+            )
+
+
+def _share(table: Tensor, base: int, *, least: int) -> float:
+    """The share of rows that are logarithms to `base`, in all or in informative rows.
+
+    The smaller of the two shares is returned; it is 0 if fewer than `least` rows are
+    informative.
+    """
+    near = informative = both = 0
+    for piece in table.detach().split(max(1, CHUNK // table.shape[1])):
+        largest = piece.amax(dim=1).double().mul(math.log(base)).exp()
+        if largest.max() > 1 + SUM_ERROR:
+            # Few logarithms of probabilities are positive, and only due to rounding.
+            return 0.0
+        sums = piece.double().mul_(math.log(base)).exp_().sum(dim=1)
+        rest = sums - largest
+        fits = (sums - 1).abs() <= SUM_ERROR + SHARE_ERROR * rest
+        informs = rest > INFORMATIVE
+        near += int(fits.sum())
+        informative += int(informs.sum())
+        both += int((fits & informs).sum())
+    if informative < least:
+        return 0.0
+    return min(near / len(table), both / max(informative, 1))
