@@ -37,7 +37,8 @@ def check_no_leak(
 
     Such a column may be one-hot labels, standardised labels or a target encoding. It is
     judged only in the classes with two rows or more, in which it must have two
-    different numbers. A table in which no column varies within a class is not refused.
+    different numbers. A table in which no column varies within a class is not refused,
+    and neither is one that holds only 0 and 1.
 
     Args:
         values: Scores or embeddings, shape (n, columns).
@@ -54,7 +55,8 @@ def check_no_leak(
     found = _made_from(values, labels, spread, np.arange(columns), classes=classes)
     if len(found) and len(spread) < rows:
         found = _made_from(values, labels, np.arange(rows), found, classes=classes)
-    if not len(found):
+    # In a table of bits, such as words that occur or not, such a column may be genuine.
+    if not len(found) or bool(((values == 0) | (values == 1)).all()):
         return
     shown = ", ".join(map(str, found[:MOST_NAMED]))
     these = f"column {shown}" if len(found) == 1 else f"columns {shown}"

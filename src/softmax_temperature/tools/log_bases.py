@@ -53,11 +53,12 @@ def _share(table: Tensor, base: int, *, least: int) -> float:
     """
     near = informative = both = 0
     for piece in table.detach().split(max(1, CHUNK // table.shape[1])):
-        largest = piece.amax(dim=1).double().mul(math.log(base)).exp()
+        largest = (piece.amax(dim=1).double() * math.log(base)).exp()
         if largest.max() > 1 + SUM_ERROR:
             # Few logarithms of probabilities are positive, and only due to rounding.
             return 0.0
-        sums = piece.double().mul_(math.log(base)).exp_().sum(dim=1)
+        # Multiply out of place, because `double` may return the user's own numbers.
+        sums = (piece.double() * math.log(base)).exp_().sum(dim=1)
         rest = sums - largest
         fits = (sums - 1).abs() <= SUM_ERROR + SHARE_ERROR * rest
         informs = rest > INFORMATIVE
