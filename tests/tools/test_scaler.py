@@ -571,3 +571,53 @@ def test_a_network_is_not_divided_twice_by_one_temperature() -> None:
     torch.testing.assert_close(
         scaler.wrap(scaler.wrap(network))(inputs), network(inputs)
     )
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.float16])
+@pytest.mark.parametrize("offset", [0, 2000])
+def test_probabilities_equal_the_softmax_in_float64(
+    dtype: torch.dtype, offset: float
+) -> None:
+    logits = (torch.tensor(LOGITS) + offset).to(dtype)
+    check_exact(logits, torch.tensor(LABELS))
+
+
+def test_probabilities_of_bfloat16_equal_the_softmax_in_float64() -> None:
+    check_exact((torch.tensor(LOGITS) + 30).bfloat16(), torch.tensor(LABELS))
+
+
+def test_probabilities_of_large_numbers_equal_the_softmax_in_float64() -> None:
+    generator = torch.Generator().manual_seed(0)
+    offsets = 1e6 * torch.rand(len(LOGITS), 1, generator=generator)
+    check_exact((torch.tensor(LOGITS) + offsets).float(), torch.tensor(LABELS))
+
+
+def check_exact(logits: torch.Tensor, labels: torch.Tensor) -> None:
+    """Compare probabilities and predictions with those computed in float64."""
+    scaler = TemperatureScaler().fit(logits, labels)
+    exact = torch.softmax(logits.double() / scaler.temperature_, 1)
+    probs = scaler.predict_proba(logits)
+    assert (probs - exact).abs().max() < 1e-6
+    assert (probs.double().sum(1) - 1).abs().max() < 1e-6
+    assert torch.equal(scaler.predict(logits), logits.argmax(1))
+    wide = torch.float64 if logits.dtype == torch.float64 else torch.float32
+    assert probs.dtype == scaler.transform(logits).dtype == wide
+    quotients = logits.double() / scaler.temperature_
+    assert torch.equal(scaler.transform(logits), quotients.to(wide))
+
+
+def test_probabilities_of_a_single_column_in_half_precision_are_exact() -> None:
+    generator = torch.Generator().manual_seed(0)
+    logits = (8 * torch.randn(500, 1, generator=generator)).bfloat16()
+    noise = torch.rand(500, generator=generator).logit()
+    labels = (logits[:, 0].float() / 2 > noise).long()
+    scaler = TemperatureScaler().fit(logits, labels)
+    exact = torch.sigmoid(logits[:, 0].double() / scaler.temperature_)
+    assert (scaler.predict_proba(logits)[:, 1] - exact).abs().max() < 1e-6
+
+
+def test_a_wrapped_network_keeps_the_type_of_its_logits() -> None:
+    scaler = TemperatureScaler().fit(LOGITS, LABELS)
+    wrapped = scaler.wrap(nn.Identity())
+    logits = torch.tensor(LOGITS).bfloat16()
+    assert wrapped(logits).dtype == torch.bfloat16

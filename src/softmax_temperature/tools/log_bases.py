@@ -13,10 +13,12 @@ BASES = (10, 2)
 # the largest one. Rounding to three decimals, or to bfloat16, causes smaller errors.
 SUM_ERROR = 2e-3
 SHARE_ERROR = 0.03
-# A row is informative if all but the largest probability sum to more than this.
-# Otherwise it hardly shows a base: a confident row of logits minus their maximum sums
-# to 1 in every base.
-INFORMATIVE = 0.02
+# A row is informative if its largest probability is neither so large nor so small that
+# the row hardly shows a base. A confident row of logits minus their maximum sums to 1
+# in every base, so the others must sum to more than `LEAST_REST`. Ten logits near -1
+# sum to 1 in base 10, so the largest must be `LEAST_RATIO` times the mean.
+LEAST_REST = 0.02
+LEAST_RATIO = 1.5
 # The share of all rows, and of the informative ones, that must sum to 1.
 NEARLY_ALL = 0.95
 
@@ -58,10 +60,12 @@ def _share(table: Tensor, base: int, *, least: int) -> float:
             # Few logarithms of probabilities are positive, and only due to rounding.
             return 0.0
         # Multiply out of place, because `double` may return the user's own numbers.
-        sums = (piece.double() * math.log(base)).exp_().sum(dim=1)
+        shares = (piece.double() * math.log(base)).exp_()
+        sums = shares.sum(dim=1)
         rest = sums - largest
         fits = (sums - 1).abs() <= SUM_ERROR + SHARE_ERROR * rest
-        informs = rest > INFORMATIVE
+        mean = sums / (shares > 0).sum(dim=1)
+        informs = (rest > LEAST_REST) & (largest > LEAST_RATIO * mean)
         near += int(fits.sum())
         informative += int(informs.sum())
         both += int((fits & informs).sum())
