@@ -97,6 +97,13 @@ FAULTS: Faults = {
         LABELS,
     ),
     "ranks": (LOGITS.argsort(axis=1).argsort(axis=1), LABELS),
+    "logarithms to base 10": (np.log10(PROBS), LABELS),
+    "one-hot labels among scores": (
+        np.column_stack([LOGITS, np.eye(CLASSES)[LABELS]]),
+        LABELS,
+    ),
+    "labels one row late": (LOGITS + 4 * np.eye(CLASSES)[LABELS], np.roll(LABELS, 1)),
+    "rounded validation rows": ((LOGITS + 1).round(3), LABELS),
     "one diverged row": (np.where(FIRST[:, None], DIVERGED, LOGITS), LABELS),
 }
 

@@ -56,7 +56,7 @@ def test_rounded_copies_with_masked_classes_are_refused() -> None:
 def test_other_rows_are_accepted_although_one_table_is_rounded(
     columns: int, rows: tuple[int, int]
 ) -> None:
-    for seed in range(10):
+    for seed in range(4):
         generator = np.random.default_rng(seed)
         for scale in (0.1, 1, 10):
             first, second = (

@@ -48,10 +48,10 @@ def check_natural(table: Tensor, name: str) -> None:
 
 
 def _share(table: Tensor, base: int, *, least: int) -> float:
-    """The share of rows that are logarithms to `base`, in all or in informative rows.
+    """The share of rows that look like logarithms to `base`.
 
-    The smaller of the two shares is returned; it is 0 if fewer than `least` rows are
-    informative.
+    If `least` is not 0, this share among the informative rows is returned if it is
+    smaller, and 0 if fewer than `least` rows are informative.
     """
     near = informative = both = 0
     for piece in table.detach().split(max(1, CHUNK // table.shape[1])):
@@ -71,4 +71,5 @@ def _share(table: Tensor, base: int, *, least: int) -> float:
         both += int((fits & informs).sum())
     if informative < least:
         return 0.0
-    return min(near / len(table), both / max(informative, 1))
+    share = near / len(table)
+    return min(share, both / informative) if least else share
