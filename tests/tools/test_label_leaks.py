@@ -74,9 +74,9 @@ def test_logits_with_a_column_made_from_the_labels_are_refused(kind: str) -> Non
     more = np.random.default_rng(1).normal(size=table.shape)
     with pytest.raises(ValueError, match="made from the labels"):
         TemperatureScaler().fit(table, LABELS)
-    with pytest.raises(ValueError, match="^logits hold the labels: column 5 "):
+    with pytest.raises(ValueError, match=r"^logits hold the labels: column 5 "):
         calibrate(table, LABELS)
-    with pytest.raises(ValueError, match="^validation logits hold the labels: column"):
+    with pytest.raises(ValueError, match=r"^validation logits hold the labels: column"):
         calibrate(more, LABELS, validation=(table, LABELS))
 
 

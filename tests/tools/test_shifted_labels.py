@@ -18,10 +18,10 @@ def chain(sequences: int = 12, tokens: int = 80, seed: int = 13) -> tuple[Any, A
     following = generator.dirichlet(np.full(WORDS, 0.08), size=WORDS)
     texts = np.empty((sequences, tokens), int)
     for text in texts:
-        word = generator.integers(WORDS)
+        word = int(generator.integers(WORDS))
         for place in range(tokens):
             text[place] = word
-            word = generator.choice(WORDS, p=following[word])
+            word = int(generator.choice(WORDS, p=following[word]))
     logits = 2 * np.log(following + 1e-4)[texts]
     logits = logits + 0.3 * generator.normal(size=logits.shape)
     return np.moveaxis(logits, -1, 1), texts
