@@ -408,8 +408,8 @@ def test_no_random_logits_are_taken_for_probabilities(
     check_not_probs(-scores.abs())
 
 
-# In one network of a hundred, two or three outputs are all in [0, 1] by chance, and then
-# they count as a sigmoid's.
+# In one network of a hundred, two or three outputs are all in [0, 1] by chance; then
+# they count as those of a sigmoid.
 @given(st.integers(0, 2**31), st.integers(4, 10))
 def test_logits_of_an_untrained_network_are_not_taken_for_probabilities(
     seed: int, classes: int
