@@ -50,7 +50,7 @@ def in_translation_after_scaling(root: Path) -> Iterator[tuple[float, float, flo
 
 
 def estimates(root: Path) -> Iterator[tuple[float, float, float]]:
-    """Yield the value and interval of every claim and of its tasks.
+    """Yield the value and interval of every claim, and of its parts and tasks.
 
     Each is yielded as stored and times 100, and both with either sign. The differences
     in translation after scaling, which belong to no claim, are yielded with the
@@ -61,7 +61,7 @@ def estimates(root: Path) -> Iterator[tuple[float, float, float]]:
     for study in STUDIES:
         path = root / "results" / study / "focal" / "claims.json"
         for row in json.loads(path.read_text(encoding="utf-8")):
-            for found in (row, *row["tasks"]):
+            for found in (row, *row["parts"], *row["tasks"]):
                 if found["low"] is None:
                     continue
                 value, low, high = found["value"], found["low"], found["high"]
