@@ -621,3 +621,20 @@ def test_a_wrapped_network_keeps_the_type_of_its_logits() -> None:
     wrapped = scaler.wrap(nn.Identity())
     logits = torch.tensor(LOGITS).bfloat16()
     assert wrapped(logits).dtype == torch.bfloat16
+
+
+def test_minus_one_is_no_class_beside_three_others() -> None:
+    generator = np.random.default_rng(4)
+    logits = generator.normal(size=(300, 6))
+    drawn = logits + generator.gumbel(size=logits.shape)
+    labels = drawn[:, :5].argmax(axis=1)
+    unlabelled = labels.copy()
+    unlabelled[::9] = -1
+    with pytest.raises(ValueError, match=r"from -1 to 4, .*ignore_index=-1; otherwise"):
+        TemperatureScaler().fit(logits, unlabelled)
+    kept = unlabelled >= 0
+    expected = TemperatureScaler().fit(logits[kept], labels[kept]).temperature_
+    ignoring = TemperatureScaler(ignore_index=-1).fit(logits, unlabelled)
+    assert ignoring.temperature_ == expected
+    moods = drawn[:, :3].argmax(axis=1) - 1
+    assert TemperatureScaler().fit(logits[:, :3], moods).classes_.tolist() == [-1, 0, 1]

@@ -69,6 +69,7 @@ from softmax_temperature.tools.tables import (
     numbered_key,
     plain_names,
 )
+from softmax_temperature.tools.unfilled_rows import check_filled
 
 Arrays = dict[str, NDArray[Any]]
 Rows = tuple[Tensor, Tensor]
@@ -1017,8 +1018,7 @@ def checked_logits(
     _refuse_swapped(values, classes, f"{name}{kind}")
     _refuse_flattened(values, classes, f"{name}{kind}")
     values = _score_table(values, classes, f"{name}{kind}")
-    refuse_label_column(values, classes, f"{name}{kind}")
-    _refuse_summary(values, f"{name}{kind}")
+    _refuse_strangers(values, classes, f"{name}{kind}")
     _refuse_decisions(values, classes, f"{name}{kind}")
     _refuse_quantised(values, f"{name}{kind}", dequantised)
     if kind == "probs":
@@ -1283,6 +1283,13 @@ def _refuse_flattened(values: NDArray[Any], labels: NDArray[Any], name: str) -> 
             "labels",
             f"Give them in the shape ({len(labels)}, {columns}).",
         )
+
+
+def _refuse_strangers(values: NDArray[Any], labels: NDArray[Any], name: str) -> None:
+    """Refuse tables with rows of no sample, or with columns of no class."""
+    check_filled(values, labels, name)
+    refuse_label_column(values, labels, name)
+    _refuse_summary(values, name)
 
 
 def _refuse_summary(values: NDArray[Any], name: str) -> None:

@@ -123,6 +123,9 @@ def read_csv(path: Path) -> pd.DataFrame:
         # The lines, or the first alone, end with a comma.
         table = table.iloc[:, :-1]
     if header == 0:
+        # numpy.savetxt writes "# " in front of its header.
+        first_name = str(table.columns[0])
+        table = table.rename(columns={first_name: first_name.removeprefix("# ")})
         _refuse_longer_rows(table, path)
         _refuse_repeated_header(table, path)
     return table

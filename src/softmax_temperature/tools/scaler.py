@@ -536,9 +536,17 @@ def _numbered(labels: NDArray[Any], columns: int) -> tuple[NDArray[Any], NDArray
     """The sorted labels, one per column, and the column of each row's label.
 
     Numbers with gaps are refused, except -1 and 1, because one of the numbers may mean
-    "no class", as 255 often does.
+    "no class", as 255 often does. So are four or more classes from -1; -1, 0 and 1 are
+    three classes.
     """
     classes, numbers = np.unique(labels, return_inverse=True)
+    if columns > 3 and classes.tolist() == list(range(-1, columns - 1)):
+        raise ArgumentError(
+            f"labels are numbered from -1 to {columns - 2}, so that -1 would belong to "
+            "the first column",
+            "If -1 marks rows without a class, pass ignore_index=-1; otherwise number "
+            "the labels from 0.",
+        )
     gaps = np.empty(0, np.int64)
     if classes.dtype.kind in "iuf":
         gaps = np.flatnonzero(np.diff(classes) != 1)
