@@ -24,12 +24,14 @@ from softmax_temperature.papers.shared import display
 from softmax_temperature.papers.shared.claims import CONTRADICTED
 from softmax_temperature.papers.shared.factors import where
 from softmax_temperature.papers.shared.files import read_csv
+from softmax_temperature.papers.shared.metrics import at_last_epoch
 from softmax_temperature.papers.shared.statistics import LEVEL, Estimate
 
 MODES = ("last_layer", "distributed", "periodic")
 WORDS = {"last_layer": "last layer"}
 HALF = "cooling_cifar10"
 FULL = "cooling_full"
+ARCHIVED = "cifar10_cpu_cooling"
 ROOT = Path(__file__).parents[3]
 
 
@@ -155,6 +157,32 @@ def test_all_fifteen_seeds_gain_less_than_the_four_that_are_paired(page: str) ->
         unit = " points" if mode == "distributed" else ""
         words = f"{mode} Cooling {'gains ' if unit else ''}{gain} [{low}, {high}]{unit}"
         assert words in page
+        apart = stats.ttest_ind(
+            cooled.loc[common, "accuracy"],
+            cooled.loc[~common, "accuracy"],
+            equal_var=False,
+        )
+        assert re.search(rf"{others} % \(p = {apart.pvalue:.2f}[,)]", page)
+
+
+def test_gains_at_the_last_epoch_alone_equal_the_studies(page: str) -> None:
+    last_accuracy = at_last_epoch(ACCURACY)
+    for study, words in (
+        (FULL, "{}, {} and {} points at the paper's size (last layer, distributed, "),
+        (HALF, "{}, {} and {} at half the width. "),
+        (ARCHIVED, "In the archived study they are {}, {} and {}."),
+    ):
+        runs = read(folder(study))
+        chosen = runs.select(TABLE_1 & where(schedule="none"))
+        rows = chosen.assign(accuracy=last_accuracy.of(runs, chosen))
+        table = rows.pivot_table(index="seed", columns="mode", values="accuracy")
+        found = []
+        for mode in MODES:
+            gains_by_seed = (table[mode] - table["none"]).dropna()
+            test = stats.ttest_1samp(gains_by_seed, 0)
+            low, high = map(points, test.confidence_interval(LEVEL))
+            found.append(f"{points(gains_by_seed.mean())} [{low}, {high}]")
+        assert words.format(*found) in page
 
 
 def test_the_page_tells_the_networks_sizes(page: str) -> None:
@@ -218,13 +246,11 @@ def test_gains_without_a_schedule_and_with_steps_have_the_verdicts_intervals(
 
 
 def test_the_page_quotes_the_archived_study(page: str) -> None:
-    assert of_claim("cifar10_cpu_cooling", "no-schedule-is-needed") in page
+    assert of_claim(ARCHIVED, "no-schedule-is-needed") in page
     for mode in MODES:
         name = f"{mode.replace('_', '-')}-helps-without-schedule"
-        assert of_claim("cifar10_cpu_cooling", name) in page
-    periodic = judged("cifar10_cpu_cooling")[
-        "periodic-gains-nothing-with-smooth-schedule"
-    ]
+        assert of_claim(ARCHIVED, name) in page
+    periodic = judged(ARCHIVED)["periodic-gains-nothing-with-smooth-schedule"]
     assert periodic["verdict"] == CONTRADICTED
     assert f"loses {points(-periodic['value'])} points with the cosine" in page
 
