@@ -1,6 +1,7 @@
 """Scores with a column for each pair of classes are refused; those of classes not."""
 
 from collections.abc import Callable
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -99,6 +100,16 @@ def test_models_of_classes_are_not_refused(columns: int) -> None:
         for scores in (logits, later, biased, np.maximum(logits, 0)):
             for labels in (right, frequent, least, random):
                 check_not_pairs(torch.tensor(labels), torch.tensor(scores))
+                few = generator.integers(300, size=25)
+                check_not_pairs(torch.tensor(labels[few]), torch.tensor(scores[few]))
+
+
+def test_three_classes_in_another_order_are_not_taken_for_pairs() -> None:
+    generator = np.random.default_rng(0)
+    logits = 3 * generator.normal(size=(300, 3))
+    labels = (logits + generator.gumbel(size=logits.shape)).argmax(axis=1)
+    for order in permutations(range(3)):
+        check_not_pairs(torch.tensor(labels), torch.tensor(logits[:, order]))
 
 
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.uint16, torch.int32])

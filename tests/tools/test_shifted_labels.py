@@ -83,7 +83,9 @@ def honest(generator: np.random.Generator, classes: int) -> list[tuple[Any, Any]
         np.arange(rows) % classes,
         np.repeat(generator.integers(classes, size=rows // 3), 3),
         np.repeat(generator.integers(classes, size=rows // 50), 50),
-        np.where(generator.random(rows) < 0.95, 0, generator.integers(classes)),
+        np.where(
+            generator.random(rows) < 0.95, 0, generator.integers(classes, size=rows)
+        ),
     ]
     noise = generator.normal(size=(rows, classes))
     slow = np.repeat(generator.normal(size=(rows // 10, classes)), 10, axis=0)

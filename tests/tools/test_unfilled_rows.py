@@ -11,7 +11,7 @@ from softmax_temperature import TemperatureScaler, calibrate
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.tools import cli
 from softmax_temperature.tools.files import read_csv
-from softmax_temperature.tools.unfilled_rows import FEWEST_ZEROS, check_filled
+from softmax_temperature.tools.unfilled_rows import check_filled
 
 Drawn = tuple[NDArray[np.float64], NDArray[np.int64]]
 
@@ -48,17 +48,21 @@ def test_a_buffer_that_was_not_filled_is_refused(drawn: Drawn, tmp_path: Path) -
     assert [*tmp_path.iterdir()] == [file]
 
 
+def test_ten_rows_of_zeros_are_enough(drawn: Drawn) -> None:
+    with pytest.raises(ValueError, match=r"the last 10 rows .* keep the first 400"):
+        check_filled(*with_zeros(drawn, 10), "logits")
+
+
 def test_zeros_that_may_be_genuine_are_accepted(drawn: Drawn) -> None:
-    few = with_zeros(drawn, FEWEST_ZEROS - 1)
-    dead = np.zeros((50, 4))
     late = with_zeros(drawn, 40)
     cases: list[Drawn] = [
         drawn,
-        few,
+        # Fewer than ten rows.
+        with_zeros(drawn, 9),
         (late[0], np.pad(drawn[1], (0, 40), constant_values=1)),
         # A network that gives only zeros, and labels of one class.
-        (dead, np.arange(50) % 2),
-        (drawn[0], np.zeros(400, int)),
+        (np.zeros_like(late[0]), late[1]),
+        (late[0], np.zeros_like(late[1])),
         # The zeros come first.
         (late[0][::-1], late[1][::-1]),
     ]
