@@ -40,6 +40,19 @@ DISPLAYED = re.compile(r'<math [^>]*display="block".*?</math>', re.DOTALL)
 # A picture that has a version for dark pages, with "-dark" in its files' names.
 PICTURE = re.compile(r"<picture>.*?</picture>", re.DOTALL)
 DARK_SOURCE = re.compile(r"<source[^>]*prefers-color-scheme: dark[^>]*>\s*")
+# Texts that a line's end must not break, such as "4.2 %", "[1.0, 2.3]", "n = 4" and
+# "FLSD-53". In a table's narrow column, intervals may break.
+_NUMBER = r"-?[\d.,]*\d"
+_UNITS = rf"{_NUMBER}\s%|±\s{_NUMBER}|\b[npr]\s(?:=|&lt;)\s{_NUMBER}"
+_NAMES = r"\b(?:LS|FL|FLSD|FLSc|CIFAR)-[\d.]*\d"
+_INTERVAL = rf"\[{_NUMBER},\s{_NUMBER}\]"
+IN_TABLE = re.compile(f"{_UNITS}|{_NAMES}")
+WHOLE = re.compile(f"{_INTERVAL}|{_UNITS}|{_NAMES}")
+# Elements whose text stays as it is, tags, and tables.
+AS_IT_IS = re.compile(
+    r"(<(pre|code|math|script|style|svg|h1)\b.*?</\2>|<table\b.*?</table>|<[^>]*>)",
+    re.DOTALL,
+)
 TO_DOCS = re.compile(r'(?<=href=")((?:\.\./)+)docs/([^"#]+)\.md')
 
 
@@ -145,14 +158,14 @@ def on_page_content(html_text: str, page: Page, **_: Any) -> str:
     if page.file.src_uri.endswith(NOTEBOOK_PAGE):
         drawn = _notebook(page.file.src_uri)
         page.toc = _contents(drawn)
-        return html_text + drawn
+        return _unbroken(html_text + drawn)
     drawn = re.sub(r"\$<code>([^<]+)</code>\$", _inline, html_text)
     drawn = PICTURE.sub(_by_scheme, drawn)
     if SCORECARD.fullmatch(page.file.src_uri):
         drawn = CLAIM.sub(r'<section class="claim">\g<0></section>', drawn)
         drawn = BADGE.sub(_badge, drawn)
         _leave_out_claims(page.toc)
-    return with_cards(drawn)
+    return _unbroken(with_cards(drawn))
 
 
 def _outside(link: str, page: str) -> str | None:
@@ -170,11 +183,27 @@ def _outside(link: str, page: str) -> str | None:
 
 
 def _block(source: str, *_: Any, **__: Any) -> str:
-    return f'<div class="formula">{convert(source, display="block")}</div>'
+    return (
+        f'<div class="formula">{convert(report.spaced(source), display="block")}</div>'
+    )
 
 
 def _inline(code: re.Match[str]) -> str:
-    return str(convert(html.unescape(code[1])))
+    return str(convert(report.spaced(html.unescape(code[1]))))
+
+
+def _unbroken(drawn: str, texts: re.Pattern[str] = WHOLE) -> str:
+    """Keep each of `texts` on one line, except in code and formulas."""
+    parts = AS_IT_IS.split(drawn)
+    # A split by two groups: a text, a tag or an element, the name of the element.
+    for place in range(0, len(parts), 3):
+        parts[place] = texts.sub(r'<span class="whole">\g<0></span>', parts[place])
+        if place + 2 < len(parts):
+            parts[place + 2] = ""
+            table = re.fullmatch(r"(<table[^>]*>)(.+)", parts[place + 1], re.DOTALL)
+            if table:
+                parts[place + 1] = table[1] + _unbroken(table[2], IN_TABLE)
+    return "".join(parts)
 
 
 def _by_scheme(picture: re.Match[str]) -> str:

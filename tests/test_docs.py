@@ -878,13 +878,13 @@ def test_a_card_is_named_by_the_columns_that_tell_the_rows_apart(
     tables = re.findall(
         r"<table data-stacked.*?</table>", page.read_text(encoding="utf-8"), re.DOTALL
     )
-    fitted = next(table for table in tables if 'data-title="T fitted by"' in table)
+    fitted = next(table for table in tables if 'data-title="temperature"' in table)
     titles = re.findall(
         r'data-title="data"><span>(.*?)</span></td>\s*'
-        r'<td data-title="T fitted by"><span>(.*?)</span>',
+        r'<td data-title="temperature"><span>(.*?)</span>',
         fitted,
     )
-    assert ("CIFAR-10", "ECE") in titles
+    assert ("CIFAR-10", "T by ECE") in titles
     assert len(titles) == len(set(titles)) == fitted.count("<tr>") - 1
 
 

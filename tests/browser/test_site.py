@@ -70,6 +70,29 @@ return [...document.querySelectorAll("h1, h2, h3")].filter((heading) => {
 }).map((heading) => heading.innerText);
 """
 
+# A value is not broken from its unit, nor are the two ends of an interval.
+BROKEN = r"""
+const broken = [];
+const texts = document.createTreeWalker(document.querySelector("article"), NodeFilter.SHOW_TEXT);
+for (let text = texts.nextNode(); text; text = texts.nextNode()) {
+  const element = text.parentElement;
+  if (element.closest("pre, code, math, h1, table") || !element.checkVisibility()) continue;
+  for (const found of text.data.matchAll(/\d\s%|±\s[\d.]+|\[-?[\d.]+,\s-?[\d.]+\]|FLSD-53/g)) {
+    const range = document.createRange();
+    range.setStart(text, found.index);
+    range.setEnd(text, found.index + found[0].length);
+    if (new Set([...range.getClientRects()].map((line) => line.top)).size > 1) broken.push(found[0]);
+  }
+}
+return broken;
+"""
+# Below the page, the titles of its neighbours must not end in an ellipsis.
+CUT_TITLES = """
+return [...document.querySelectorAll(".md-footer .md-ellipsis")]
+  .filter((title) => title.scrollWidth > title.clientWidth + 1)
+  .map((title) => title.innerText);
+"""
+
 CLOSED = "return [...document.querySelectorAll('details:not([open])')];"
 CLOSE = "for (const part of arguments[0]) part.open = false;"
 SETTLE = """
@@ -103,6 +126,8 @@ def test_a_page_is_quiet_and_no_wider_than_the_window(
     assert browser.execute_script(WIDE_TABLES) == []
     assert browser.execute_script(CUT_CODE) == []
     assert browser.execute_script(ALONE) == []
+    assert browser.execute_script(BROKEN) == []
+    assert browser.execute_script(CUT_TITLES) == []
     images = browser.execute_script(
         "return [...document.images]"
         ".map((image) => image.complete && image.naturalWidth)"

@@ -121,11 +121,11 @@ def test_a_temperature_that_may_be_one_leaves_the_logits_as_they_are(
         ),
         (
             CLEAR._replace(after=0.0932, change=(-0.01, 0.02)),
-            "scaling by it may not lower the ECE (change +0.7 [-1.0, +2.0] points)",
+            "scaling by T may not lower the ECE (change +0.7 [-1.0, +2.0] points)",
         ),
         (
             CLEAR._replace(change=(-0.09, 0.0)),
-            "scaling by it may not lower the ECE (change -4.5 [-9.0, +0.0] points)",
+            "scaling by T may not lower the ECE (change -4.5 [-9.0, +0.0] points)",
         ),
     ],
 )
@@ -142,7 +142,7 @@ def test_a_miscalibration_that_only_the_likelihood_shows_is_not_denied() -> None
     )
     words = (
         "but these rows are too few to advise scaling: T = 2.72 [2.53, 2.91] lowers "
-        "the NLL (change -0.103 [-0.199, -0.0174] nats), but scaling by it may not "
+        "the NLL (change -0.103 [-0.199, -0.0174] nats), but scaling by T may not "
         "lower the ECE (change -4.5 [-9.0, +1.0] points). Get more rows, and leave the "
         "logits as they are until then."
     )

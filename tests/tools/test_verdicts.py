@@ -191,9 +191,9 @@ def test_untested_claims_are_counted_by_the_verdicts_of_secondary_studies(
 @pytest.mark.parametrize(
     ("others", "says"),
     [
-        ([AGAINST], "; in secondary studies contradicted"),
-        ([{}, OPEN], "; in secondary studies holds"),
-        ([AGAINST, {}], "; in secondary studies mixed"),
+        ([AGAINST], " (in secondary studies contradicted)"),
+        ([{}, OPEN], " (in secondary studies holds)"),
+        ([AGAINST, {}], " (in secondary studies mixed)"),
         ([OPEN, UNTESTED], ""),
     ],
 )
@@ -268,7 +268,7 @@ def test_stand_in_data_and_our_derivations_are_marked_and_counted_separately(
     open_one = {"id": "d", "stand_in": "CamVid in place of ADE20K", **OPEN}
     write(tmp_path, "two", stand_in, derived, {"id": "c"}, open_one)
     assert verdict(tmp_path, 0) == "**`contradicted`** **`stand-in data`**"
-    assert lines_of(tmp_path, 1)[0].endswith("</a>A beats B. (our derivation)")
+    assert lines_of(tmp_path, 1)[0].endswith("</a>A beats B (our derivation).")
     assert counted(tmp_path) == (
         "1 hold, 2 on stand-in data; of our own derivations: 1 hold"
     )
@@ -340,7 +340,7 @@ def test_the_terminal_shows_every_claim_within_80_columns(project_root: Path) ->
     shown = " ".join(text.split())
     for claims in evidence(results).values():
         for claim in claims:
-            assert claim.primary["statement"] in shown
+            assert claim.primary["statement"].removesuffix(".") in shown
 
 
 def test_the_terminal_shows_a_claim_with_its_numbers(results: Path) -> None:

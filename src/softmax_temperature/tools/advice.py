@@ -98,7 +98,7 @@ def _doubts(evidence: Evidence, temperature: str, change: str) -> list[str]:
         floor = f"{100 * evidence.noise_floor:.1f}"
         doubts.append(f"an ECE of {before} % is not above its noise floor, {floor} %")
     if evidence.change[1] >= 0:
-        doubts.append(f"scaling by it may not lower the ECE (change {change} points)")
+        doubts.append(f"scaling by T may not lower the ECE (change {change} points)")
     return doubts
 
 

@@ -187,7 +187,7 @@ def _decided_elsewhere(claim: Evidence) -> str:
     """Return text to append: the secondary studies' verdict; "" if none decides."""
     verdict = secondary_verdict(claim)
     if verdict in (HOLDS, CONTRADICTED, MIXED):
-        return f"; in secondary studies {verdict}"
+        return f" (in secondary studies {verdict})"
     return ""
 
 
@@ -361,7 +361,7 @@ def _fields(claim: Evidence) -> dict[str, str]:
     if claim.disputed_by:
         fields["verdict"] += ", disputed"
     if primary["derived"]:
-        fields["claim"] += " (our derivation)"
+        fields["claim"] = f"{fields['claim'].rstrip('.')} (our derivation)."
     fields["power"] = fields["power"] or _EMPTY
     return fields
 

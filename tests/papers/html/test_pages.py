@@ -18,6 +18,7 @@ from softmax_temperature.papers.html import (
     about,
     content,
     read_profile,
+    spaced,
     write_report,
 )
 from softmax_temperature.papers.shared.files import read_csv
@@ -329,6 +330,13 @@ def test_no_crafted_notebook_runs_a_script(kind: str, tmp_path: Path) -> None:
     assert "script" not in page.tags
     assert not [name for name, _ in page.attributes if name.startswith("on")]
     assert not [each for each in page.addresses if each.startswith("javascript")]
+
+
+def test_a_function_stands_apart_from_an_argument_without_brackets() -> None:
+    assert spaced(r"-(1 - p)^\gamma \log p") == r"-(1 - p)^\gamma \log\,p"
+    assert spaced(r"\exp \gamma") == r"\exp\,\gamma"
+    bracketed = r"\log(p) + \log \left(p\right)"
+    assert spaced(bracketed) == bracketed
 
 
 def test_a_formula_keeps_its_signs() -> None:

@@ -169,6 +169,9 @@ _MATHML_ATTRIBUTES = frozenset(
         "xmlns",
     }
 )
+# A function's name before its argument without brackets, as in "\log p". TeX sets a
+# thin space between them, which the converter leaves out.
+_BARE_ARGUMENT = re.compile(r"\\(cos|exp|lg|ln|log|sin|tan|tanh)\s+(?=[A-Za-z]|\\(?!left))")
 # Characters that no text contains. They enclose the number of a formula where the
 # formula will be inserted.
 _OPEN = "\ue000"
@@ -486,7 +489,7 @@ def _sanitised(html: str) -> str:
 def _formula(match: re.Match[str]) -> str:
     """Convert a formula in TeX to MathML, with only the listed tags and attributes."""
     display = "block" if match[1] == "$$" else "inline"
-    root = mathml(match[2], display=display)
+    root = mathml(spaced(match[2]), display=display)
     for element in root.iter():
         if element.tag not in _MATHML:
             element.tag = "mtext"
@@ -496,6 +499,11 @@ def _formula(match: re.Match[str]) -> str:
         for name in set(element.attrib) - _MATHML_ATTRIBUTES:
             del element.attrib[name]
     return ElementTree.tostring(root, encoding="unicode")
+
+
+def spaced(tex: str) -> str:
+    """Return the formula with a thin space between a function and its argument."""
+    return _BARE_ARGUMENT.sub(r"\\\1\,", tex)
 
 
 def write_report(results: Path) -> list[Path]:
