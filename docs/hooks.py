@@ -48,6 +48,9 @@ _NAMES = r"\b(?:LS|FL|FLSD|FLSc|CIFAR)-[\d.]*\d"
 _INTERVAL = rf"\[{_NUMBER},\s{_NUMBER}\]"
 IN_TABLE = re.compile(f"{_UNITS}|{_NAMES}")
 WHOLE = re.compile(f"{_INTERVAL}|{_UNITS}|{_NAMES}")
+# In a table, an identifier may break after these marks.
+MARK = re.compile(r"(?<=\w)[_./](?=\w)")
+CODE = re.compile(r"(?<=<code>)[^<]+(?=</code>)")
 # Elements whose text stays as it is, tags, and tables.
 AS_IT_IS = re.compile(
     r"(<(pre|code|math|script|style|svg|h1)\b.*?</\2>|<table\b.*?</table>|<[^>]*>)",
@@ -202,8 +205,13 @@ def _unbroken(drawn: str, texts: re.Pattern[str] = WHOLE) -> str:
             parts[place + 2] = ""
             table = re.fullmatch(r"(<table[^>]*>)(.+)", parts[place + 1], re.DOTALL)
             if table:
-                parts[place + 1] = table[1] + _unbroken(table[2], IN_TABLE)
+                cells = CODE.sub(_breakable, table[2])
+                parts[place + 1] = table[1] + _unbroken(cells, IN_TABLE)
     return "".join(parts)
+
+
+def _breakable(code: re.Match[str]) -> str:
+    return MARK.sub(r"\g<0><wbr>", code[0])
 
 
 def _by_scheme(picture: re.Match[str]) -> str:

@@ -171,7 +171,9 @@ _MATHML_ATTRIBUTES = frozenset(
 )
 # A function's name before its argument without brackets, as in "\log p". TeX sets a
 # thin space between them, which the converter leaves out.
-_BARE_ARGUMENT = re.compile(r"\\(cos|exp|lg|ln|log|sin|tan|tanh)\s+(?=[A-Za-z]|\\(?!left))")
+_BARE_ARGUMENT = re.compile(
+    r"\\(cos|exp|lg|ln|log|sin|tan|tanh)\s+(?=[A-Za-z]|\\(?!left))"
+)
 # Characters that no text contains. They enclose the number of a formula where the
 # formula will be inserted.
 _OPEN = "\ue000"
