@@ -21,6 +21,7 @@ from mkdocs.structure.toc import AnchorLink, TableOfContents
 from softmax_temperature.papers import html as report
 from softmax_temperature.papers.html import content
 from softmax_temperature.papers.html.cards import plain, with_cards
+from softmax_temperature.papers.html.lines import unbroken
 
 ROOT = Path(__file__).resolve().parent.parent
 # The scorecard and the pages of the papers' verdicts.
@@ -40,22 +41,6 @@ DISPLAYED = re.compile(r'<math [^>]*display="block".*?</math>', re.DOTALL)
 # A picture that has a version for dark pages, with "-dark" in its files' names.
 PICTURE = re.compile(r"<picture>.*?</picture>", re.DOTALL)
 DARK_SOURCE = re.compile(r"<source[^>]*prefers-color-scheme: dark[^>]*>\s*")
-# Texts that a line's end must not break, such as "4.2 %", "[1.0, 2.3]", "n = 4" and
-# "FLSD-53". In a table's narrow column, intervals may break.
-_NUMBER = r"-?[\d.,]*\d"
-_UNITS = rf"{_NUMBER}\s%|±\s{_NUMBER}|\b[npr]\s(?:=|&lt;)\s{_NUMBER}"
-_NAMES = r"\b(?:LS|FL|FLSD|FLSc|CIFAR)-[\d.]*\d"
-_INTERVAL = rf"\[{_NUMBER},\s{_NUMBER}\]"
-IN_TABLE = re.compile(f"{_UNITS}|{_NAMES}")
-WHOLE = re.compile(f"{_INTERVAL}|{_UNITS}|{_NAMES}")
-# In a table, an identifier may break after these marks.
-MARK = re.compile(r"(?<=\w)[_./](?=\w)")
-CODE = re.compile(r"(?<=<code>)[^<]+(?=</code>)")
-# Elements whose text stays as it is, tags, and tables.
-AS_IT_IS = re.compile(
-    r"(<(pre|code|math|script|style|svg|h1)\b.*?</\2>|<table\b.*?</table>|<[^>]*>)",
-    re.DOTALL,
-)
 TO_DOCS = re.compile(r'(?<=href=")((?:\.\./)+)docs/([^"#]+)\.md')
 
 
@@ -161,14 +146,14 @@ def on_page_content(html_text: str, page: Page, **_: Any) -> str:
     if page.file.src_uri.endswith(NOTEBOOK_PAGE):
         drawn = _notebook(page.file.src_uri)
         page.toc = _contents(drawn)
-        return _unbroken(html_text + drawn)
+        return unbroken(html_text + drawn)
     drawn = re.sub(r"\$<code>([^<]+)</code>\$", _inline, html_text)
     drawn = PICTURE.sub(_by_scheme, drawn)
     if SCORECARD.fullmatch(page.file.src_uri):
         drawn = CLAIM.sub(r'<section class="claim">\g<0></section>', drawn)
         drawn = BADGE.sub(_badge, drawn)
         _leave_out_claims(page.toc)
-    return _unbroken(with_cards(drawn))
+    return unbroken(with_cards(drawn))
 
 
 def _outside(link: str, page: str) -> str | None:
@@ -193,25 +178,6 @@ def _block(source: str, *_: Any, **__: Any) -> str:
 
 def _inline(code: re.Match[str]) -> str:
     return str(convert(report.spaced(html.unescape(code[1]))))
-
-
-def _unbroken(drawn: str, texts: re.Pattern[str] = WHOLE) -> str:
-    """Keep each of `texts` on one line, except in code and formulas."""
-    parts = AS_IT_IS.split(drawn)
-    # A split by two groups: a text, a tag or an element, the name of the element.
-    for place in range(0, len(parts), 3):
-        parts[place] = texts.sub(r'<span class="whole">\g<0></span>', parts[place])
-        if place + 2 < len(parts):
-            parts[place + 2] = ""
-            table = re.fullmatch(r"(<table[^>]*>)(.+)", parts[place + 1], re.DOTALL)
-            if table:
-                cells = CODE.sub(_breakable, table[2])
-                parts[place + 1] = table[1] + _unbroken(cells, IN_TABLE)
-    return "".join(parts)
-
-
-def _breakable(code: re.Match[str]) -> str:
-    return MARK.sub(r"\g<0><wbr>", code[0])
 
 
 def _by_scheme(picture: re.Match[str]) -> str:

@@ -25,6 +25,7 @@ from nbconvert.preprocessors.sanitize import SanitizeHTML
 from nbformat.v4 import to_notebook
 
 from softmax_temperature.papers.html.cards import with_cards
+from softmax_temperature.papers.html.lines import unbroken
 from softmax_temperature.papers.shared import results as stored
 from softmax_temperature.papers.shared.claims import DIRECTIONS_ONLY
 from softmax_temperature.papers.shared.display import (
@@ -614,5 +615,6 @@ def _write_paper(
 
 
 def _write(path: Path, template: str, **values: Any) -> Path:
-    write_text(path, _PAGES.get_template(f"{template}.html.j2").render(**values))
+    drawn = _PAGES.get_template(f"{template}.html.j2").render(**values)
+    write_text(path, unbroken(drawn))
     return path
