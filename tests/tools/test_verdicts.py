@@ -130,8 +130,8 @@ def test_a_claim_has_its_primary_studys_verdict_and_a_row_for_each_study(
 ) -> None:
     found = "25.00 ± 10.00"
     power = (
-        "this n suffices to detect an effect 15 beyond the bound 4 times in 5; for an "
-        "effect of 50, n = 3 would suffice"
+        "4 times in 5, this n detects an effect 15 beyond the bound; for an effect of "
+        "50, n = 3 would suffice"
     )
     assert lines_of(results) == [
         '<a id="claim-a"></a>A beats B.',
@@ -191,9 +191,9 @@ def test_untested_claims_are_counted_by_the_verdicts_of_secondary_studies(
 @pytest.mark.parametrize(
     ("others", "says"),
     [
-        ([AGAINST], " (in secondary studies contradicted)"),
-        ([{}, OPEN], " (in secondary studies holds)"),
-        ([AGAINST, {}], " (in secondary studies mixed)"),
+        ([AGAINST], " (contradicted in secondary studies)"),
+        ([{}, OPEN], " (holds in secondary studies)"),
+        ([AGAINST, {}], " (mixed in secondary studies)"),
         ([OPEN, UNTESTED], ""),
     ],
 )
@@ -362,10 +362,10 @@ def test_the_terminal_shows_a_claim_with_its_numbers(results: Path) -> None:
         "  must lie: above 0",
         "  printed:  50",
         (
-            "  power:    this n suffices to detect an effect 15 beyond the bound "
-            "4 times in"
+            "  power:    4 times in 5, this n detects an effect 15 beyond the bound; "
+            "for an"
         ),
-        "            5; for an effect of 50, n = 3 would suffice",
+        "            effect of 50, n = 3 would suffice",
     ]
 
 

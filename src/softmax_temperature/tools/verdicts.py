@@ -187,7 +187,7 @@ def _decided_elsewhere(claim: Evidence) -> str:
     """Return text to append: the secondary studies' verdict; "" if none decides."""
     verdict = secondary_verdict(claim)
     if verdict in (HOLDS, CONTRADICTED, MIXED):
-        return f" (in secondary studies {verdict})"
+        return f" ({verdict} in secondary studies)"
     return ""
 
 

@@ -199,8 +199,8 @@ def test_a_row_says_what_its_design_detects_and_what_its_effect_needs() -> None:
     assert (row["planned"], row["n_for_power"]) == (0.5, 3)
     assert row["verdict"] == INCONCLUSIVE
     assert texts(row)["power"] == (
-        "this n suffices to detect an effect 23 beyond the bound 4 times in 5; for an "
-        "effect of 50, n = 3 would suffice"
+        "4 times in 5, this n detects an effect 23 beyond the bound; for an effect of "
+        "50, n = 3 would suffice"
     )
 
 
@@ -230,7 +230,7 @@ def test_an_equivalence_is_planned_for_an_effect_of_0_and_a_share_for_1() -> Non
     # For a power of 80 %, each of the two tests may fail one time in ten.
     found = stats.nct.sf(2.919986, 2, margin / (0.1 / 3**0.5))
     assert found == pytest.approx(0.9, abs=1e-3)
-    assert texts(row)["power"].startswith("with this n, the interval lies within ±")
+    assert texts(row)["power"].startswith("4 times in 5, with this n, the ")
     # The number of seeds for an equivalence does not depend on the printed effect of
     # 0.5. With sd 0.1, four seeds are enough and three are too few.
     assert (row["planned"], row["n_for_power"]) == (0.0, 4)

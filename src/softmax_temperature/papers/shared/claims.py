@@ -971,10 +971,10 @@ def _power_text(row: dict[str, Any], scale: float) -> str:
         return ""
     detectable = _short(scale * row["detectable"])
     if len(row["bounds"]) == 2:
-        text = f"with this n, the interval lies within ±{detectable} of the true effect"
+        finds = f"the interval lies within ±{detectable} of the true effect"
+        text = f"4 times in 5, with this n, {finds}"
     else:
-        text = f"this n suffices to detect an effect {detectable} beyond the bound"
-    text += " 4 times in 5"
+        text = f"4 times in 5, this n detects an effect {detectable} beyond the bound"
     if row["planned"] is not None:
         effect = _short(scale * row["planned"])
         needs = f"n = {row['n_for_power']} would"
