@@ -3,8 +3,8 @@
 It writes benchmarks/results.json, which has one section for each kind of machine, "cpu"
 or "gpu", with the result of each benchmark. A result names the machine and the library
 versions that produced it, because the results of a section need not come from one
-machine. A benchmark that compares two sides runs both on the same machine. It has no
-date, because Git records that. `--quick` measures small sizes, for which nothing is
+machine. It has no date, because Git records that. A benchmark that compares two sides
+runs both on the same machine. `--quick` measures small sizes, for which nothing is
 promised, and prints the results instead of writing them.
 """
 
@@ -129,10 +129,10 @@ PROMISES: dict[str, tuple[Promise, ...]] = {
 def main(
     only: Annotated[
         list[str] | None,
-        typer.Option(help="A benchmark; may be repeated. Without it, all of them."),
+        typer.Option(help="A benchmark; may be repeated. By default, all run."),
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Print small sizes, and write nothing.")
+        bool, typer.Option("--quick", help="Measure small sizes, and write nothing.")
     ] = False,
 ) -> None:
     """Run the benchmarks, and exit with code 1 if a promise is not met."""
@@ -198,7 +198,7 @@ def section_here() -> Section:
 def merged(
     old: dict[str, Any], section: Section, new: dict[str, Any]
 ) -> dict[str, Any]:
-    """The file's content with new results, which replace older ones of their name."""
+    """The file's content with new results, which replace results of the same name."""
     results = old.get(section, {"results": {}})["results"]
     return {**old, section: {"results": {**results, **new}}}
 

@@ -1,6 +1,6 @@
 """Time of a Cooling step relative to the epoch before it, in every mode.
 
-The cooling paper reports 1.9 % (section 3.1). As in the paper, a small VGG trains on
+The Cooling paper reports 1.9 % (section 3.1). As in the paper, a small VGG trains on
 49,500 images of 32×32 pixels (here random) in batches of 64, and the temperature is
 fitted on 500 further images. A step includes everything that Cooling adds: the logits
 of the held-out images, the fit, and the changes to the network and the optimizer. In

@@ -2,7 +2,7 @@
 
 The estimate scales the images per second that we measured on an H100
 (docs/gpu_and_clusters.md) by multiply-adds. We have no measured rate for text networks,
-the Transformer, embedding and the search: their rates are assumed, and marked so.
+the Transformer, embedding and the search: their rates are assumed, and marked as such.
 Evaluating an image is assumed to cost a third of training on it.
 """
 

@@ -215,7 +215,8 @@ def true_values(setting: Setting, temperatures: list[float]) -> dict[str, list[f
             log_probs = torch.log_softmax(logits / temperature, dim=1)
             probs = log_probs.exp()
             losses[place] -= (true * log_probs).sum()
-            # The label is 1 with probability `true`, so its expected square is `true`.
+            # A class's entry in the one-hot label is 1 with probability `true`, so the
+            # expected square of the entry is `true`.
             briers[place] += (probs.square() - 2 * true * probs + true).sum()
             top = probs.gather(1, predicted).squeeze(1)
             index = equal_width_bins(top, BINS)

@@ -1,4 +1,4 @@
-"""Methods that the library does not use, for intervals of calibration errors.
+"""Other interval methods for calibration errors, which the library does not use.
 
 `benchmarks.interval_coverage` compares them with ours.
 
@@ -125,7 +125,7 @@ class Pair(NamedTuple):
 
     @property
     def errors(self) -> list[Floats]:
-        """Standard errors of the ECEs and their change, with the signs held fixed."""
+        """Standard errors of the ECEs and their change; the gaps' signs are fixed."""
         variances = [
             arm.squares.sum(axis=1) - arm.plain**2 for arm in (self.before, self.after)
         ]

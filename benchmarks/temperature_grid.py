@@ -8,9 +8,9 @@ the shortest plain PyTorch version of section 3.1, in float32, one temperature a
 other.
 
 The speed is also compared with the speed of bare matrix products. Ours, the peer and
-the bare products alternate in rounds. Each ratio is taken within a round, and the
-median over rounds counts, so that other work on the machine slows all three alike. The
-program prints the result as JSON.
+the bare products alternate in rounds. Each ratio is taken within a round, so that other
+work on the machine slows all three alike, and the result is the median over the rounds.
+The program prints the result as JSON.
 """
 
 import sys

@@ -1,7 +1,7 @@
 """Hooks that extend mkdocs.
 
-They add files outside docs/ and pages of executed notebooks, and draw cards and
-formulas.
+They add pages of executed notebooks and other files outside docs/ to the site, and draw
+cards and formulas.
 """
 
 import html
@@ -78,7 +78,7 @@ def _copied(path: str, config: MkDocsConfig) -> File:
 
 
 def _in_site(path: str) -> str:
-    """Return the path in the site of a file outside docs/; a notebook is a page."""
+    """Return the site's path for a file outside docs/; a notebook becomes a page."""
     return path.replace(NOTEBOOK, NOTEBOOK_PAGE)
 
 
@@ -92,7 +92,7 @@ def _added(path: str, config: MkDocsConfig) -> File:
     title = f"{paper}: notebook of {study}"
     of_paper = relpath(f"{slug}.md", Path(place).parent)
     # The search leaves the page out: it would find every number of the page's tables.
-    # The page is in no menu, so the tables may have the room of the menu.
+    # The page is in no menu, so the menu is hidden to leave more room for the tables.
     text = f"""---
 title: {json.dumps(title)}
 hide: [navigation]
@@ -114,7 +114,7 @@ def _read(path: str) -> Any:
 def _contents(drawn: str) -> TableOfContents:
     """The headings of a notebook's HTML, for the list beside the page."""
     headings = re.findall(r'<h2 id="([^"]+)">(.*?)</h2>', drawn)
-    # In an address, a percent sign begins a code.
+    # In a URL, a percent sign starts an escape sequence.
     links = [
         AnchorLink(plain(text), to.replace("%", "%25"), 2) for to, text in headings
     ]
@@ -157,9 +157,9 @@ def on_page_content(html_text: str, page: Page, **_: Any) -> str:
 
 
 def _outside(link: str, page: str) -> str | None:
-    """Return the path of a linked file below the root, or None.
+    """Return the path of a linked file below the root.
 
-    None stands for files in docs/, for files outside the repository and for addresses.
+    Return None for a file in docs/, for a file outside the repository and for a URL.
     """
     if link.startswith(("http://", "https://", "mailto:")):
         return None
@@ -183,8 +183,8 @@ def _inline(code: re.Match[str]) -> str:
 def _by_scheme(picture: re.Match[str]) -> str:
     """Return a picture twice, for light and for dark pages; site.css shows one.
 
-    A browser chooses the source by the system's scheme, but readers of the site can
-    choose another.
+    A browser would choose the source by the system's colour scheme, but readers of the
+    site can choose a different scheme.
     """
     light = DARK_SOURCE.sub("", picture[0])
     if light == picture[0]:

@@ -31,7 +31,8 @@ BROWSERS = (
 # tests run in parallel.
 for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
     os.environ[name] = "1"
-# `pipeline/own_source.py` says why, and the programs that tests run import it.
+# Leave out a slow import, as `pipeline/own_source.py` does and explains. The programs
+# that tests run import that module.
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 
 
@@ -56,10 +57,10 @@ def pytest_configure() -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Turn garbage collection off for the imports of tests, which leave no garbage.
+    """Turn garbage collection off while test modules are imported.
 
-    Otherwise the collector would scan all objects of torch repeatedly. Afterwards it
-    ignores the objects that imports have created.
+    Imports leave no garbage, but the collector would scan all objects of torch
+    repeatedly. Afterwards it ignores the objects that the imports have created.
     """
     gc.disable()
     try:

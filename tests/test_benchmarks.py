@@ -73,7 +73,7 @@ def test_every_committed_result_names_its_machine_and_meets_its_promises() -> No
             assert all(promise["met"] for promise in result["promises"]), name
 
 
-def test_every_benchmark_has_a_promise_and_a_program() -> None:
+def test_every_benchmark_has_a_list_of_promises_and_a_program() -> None:
     assert set(PROMISES) == set(BENCHMARKS)
     for name in BENCHMARKS:
         assert callable(importlib.import_module(f"benchmarks.{name}").measure)

@@ -102,7 +102,7 @@ def explained_share(unit: Array, percentage: int) -> float:
 
 
 def expected(embeddings: Tensor, labels: Tensor) -> dict[str, float]:
-    """The 23 statistics from plain expressions, with the libraries' options in full."""
+    """The 23 statistics from plain expressions, with every library option given."""
     raw = embeddings.double().numpy()
     unit = unit_rows(embeddings)
     classes = labels.numpy()

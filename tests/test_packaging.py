@@ -412,7 +412,7 @@ def test_a_cpu_build_of_the_pinned_torch_stays_and_cuda_is_left_out(
 
 
 def make(*arguments: str, folder: Path) -> str:
-    # If these variables stayed, an outer make would pass its options to this make.
+    # If these variables were kept, an outer make would pass its options to this make.
     environment = {
         key: value
         for key, value in os.environ.items()

@@ -35,7 +35,7 @@ def visit(browser: Chrome, page: Path, width: int, scheme: str) -> None:
 
 
 def resize(browser: Chrome, width: int, scheme: str) -> None:
-    """Give the window another width and the page another preferred colour scheme."""
+    """Set the window's width, and the colour scheme that the browser prefers."""
     size = {
         "width": width,
         "height": 844,

@@ -41,7 +41,7 @@ def test_no_table_is_wider_than_its_column(
     reader = MarkdownIt("gfm-like", {"linkify": False})
     drawn = reader.render(page.read_text(encoding="utf-8"))
     assert "<table>" in drawn
-    # No table contains a picture, and some pictures would be loaded from the network.
+    # Remove the pictures: some would be loaded from the network, but no table has any.
     drawn = re.sub("<(?:img|source)[^>]*>", "", drawn)
     file = tmp_path / "page.html"
     file.write_text(f"<meta charset=utf-8><style>{STYLE}</style>{drawn}")

@@ -160,7 +160,7 @@ def test_a_page_is_quiet_and_no_wider_than_the_window(
     assert len(shown) == (page in ("index.html", "papers.html"))
     closed = browser.execute_script(CLOSED)
     faint = browser.execute_script(CONTRAST)["faint"]
-    browser.execute_script(CLOSE, closed)  # The script has unfolded them.
+    browser.execute_script(CLOSE, closed)  # CONTRAST has unfolded them.
     # The mark next to a heading is hidden until the pointer is over the heading.
     assert [text for text in faint if not text.endswith("¶")] == []
     dark = browser.execute_script("return document.body.dataset.mdColorScheme")

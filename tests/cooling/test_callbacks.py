@@ -2,8 +2,8 @@
 
 After each epoch, the best temperature on the held-out set must be 1.
 
-The functions import both libraries, which takes seconds, because every process of
-pytest-xdist imports all modules of tests.
+Importing the two libraries takes seconds, and every process of pytest-xdist imports all
+test modules, so the functions import the libraries themselves.
 """
 
 from pathlib import Path
@@ -28,7 +28,7 @@ def drawn(rows: int, seed: int) -> tuple[Tensor, Tensor]:
 
 
 def lightning_module(trained: nn.Module) -> Any:
-    """A module of Lightning that trains a network."""
+    """A Lightning module that trains a network."""
     from lightning.pytorch import LightningModule
 
     class Module(LightningModule):

@@ -1,4 +1,7 @@
-"""Cooling makes activations and normalisations work at the scale of their input."""
+"""Cooling rescales functions that are not homogeneous, and so divides the logits.
+
+Such functions are most activations, and normalisations of single samples.
+"""
 
 import copy
 import io

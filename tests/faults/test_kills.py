@@ -1,4 +1,4 @@
-"""A stage that is killed and restarted writes the bytes of an uninterrupted run."""
+"""A stage that is killed and restarted writes the same bytes as if uninterrupted."""
 
 import os
 import signal

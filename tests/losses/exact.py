@@ -81,7 +81,7 @@ def smoothed(row: Row, label: int, smoothing: float) -> Answer:
 
 
 def mean_calibration_error(row: Row, label: int) -> Decimal:
-    """MMCE of one sample: the absolute difference of its correctness and confidence."""
+    """MMCE of one sample: |correctness - confidence|."""
     probs = probabilities(row)
     top = row.index(max(row))
     return complement(probs, top) if top == label else probs[top]

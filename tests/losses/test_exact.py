@@ -27,7 +27,7 @@ Loss = Callable[[Tensor, Tensor], Tensor]
 Reference = Callable[[list[float], int], exact.Answer]
 DTYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 # Each entry has the loss, its reference, and the factor by which the loss multiplies
-# exponents and so their rounding errors.
+# the exponents, and with them the exponents' rounding errors.
 EXACT: dict[str, tuple[Loss, Reference, float]] = {
     **{
         f"focal {gamma}": (
@@ -74,7 +74,7 @@ def agrees(
 ) -> bool:
     """Return whether the error is at most `ulps` rounding units of |right| + size.
 
-    If the dtype cannot hold `right`, `ours` must be infinite instead.
+    If `right` is too large for the dtype, `ours` must be infinite instead.
     """
     info = torch.finfo(dtype)
     if abs(right) > Decimal(info.max):

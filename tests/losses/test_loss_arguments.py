@@ -70,7 +70,7 @@ def test_an_infinity_that_was_replaced_is_refused(loss: Any) -> None:
         labels = labels.repeat(5)
         with pytest.raises(ValueError, match=r"the largest float, .* row 17, class 2"):
             loss()(logits, labels)
-        # The lower end masks a class, as other large negative numbers do.
+        # The dtype's lowest number is accepted, because users mask classes with it.
         logits[17, 2] = torch.finfo(dtype).min
         assert torch.isfinite(loss()(logits, labels))
 

@@ -1,4 +1,4 @@
-"""Classes in another dimension than the one read are recognised by the labels."""
+"""The labels reveal whether the classes are in a different dimension than assumed."""
 
 from collections.abc import Callable
 from typing import Any
@@ -136,7 +136,7 @@ def test_a_square_table_with_a_row_for_each_class_is_refused(
         with pytest.raises(ValueError, match=r"a row for each class\. Transpose"):
             call(logits.T.contiguous(), labels.to(dtype))
     call(logits, labels)
-    # Similarities of pairs, as CLIP has them, are right in both directions.
+    # A matrix of pairwise similarities, such as CLIP's, is valid along either axis.
     call(logits + logits.T + 20 * torch.eye(60), torch.arange(60))
 
 

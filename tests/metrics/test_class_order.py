@@ -102,8 +102,8 @@ def test_the_order_is_named_and_right() -> None:
     with pytest.raises(ValueError, match=r"order = \[2, 0, 3, 1\]"):
         fit_temperature(torch.tensor(wrong), torch.tensor(labels))
     np.testing.assert_array_equal(wrong[:, order], right)
-    # If two of ten classes are swapped, the order is found although the accuracy is
-    # high.
+    # If only two of ten classes are swapped, the accuracy stays high, but the order is
+    # still found.
     right, labels = drawn(2000, 10)
     wrong = right[:, [1, 0, *range(2, 10)]]
     with pytest.raises(ValueError, match=r"order = \[1, 0, 2, 3, 4, 5, 6, 7, 8, 9\]"):
@@ -198,7 +198,7 @@ def long_tailed(rows: int, classes: int, generator: np.random.Generator) -> Draw
 
 
 def mistaken(rows: int, classes: int, generator: np.random.Generator) -> Drawn:
-    """A model that predicts one random class for half of the samples of each class."""
+    """A model that assigns half of each class's samples to one random class."""
     favourites = generator.integers(classes, size=classes)
     labels = generator.integers(classes, size=rows)
     predicted = generator.integers(classes, size=rows)

@@ -58,8 +58,8 @@ def test_the_curve_encloses_the_area() -> None:
 
 @pytest.mark.parametrize("score", SCORES)
 def test_samples_that_float32_calls_certain_are_still_ranked(score: str) -> None:
-    # In float32 every maximum probability here rounds to 1, and in float64 all but a
-    # few do, so an area computed from probabilities would be about 0.5.
+    # In float32 every maximum probability here rounds to 1, so an area computed from
+    # these probabilities would be 0.5.
     margins = torch.linspace(20, 60, 200)
     logits = torch.stack([margins, torch.zeros(200)], dim=1)
     assert torch.softmax(logits, dim=1)[:, 0].min() == 1

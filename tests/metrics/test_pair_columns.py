@@ -1,4 +1,7 @@
-"""Scores with a column for each pair of classes are refused; those of classes not."""
+"""Scores with one column per pair of classes are refused.
+
+Scores with one column per class are accepted.
+"""
 
 from collections.abc import Callable
 from itertools import permutations
@@ -52,7 +55,7 @@ def test_votes_of_pairs_are_refused(
 ) -> None:
     scores, labels = decisions(classes, "ovo")
     assert scores.shape[1] == classes * (classes - 1) // 2
-    for sign in (1, -1):  # Libraries differ in the class that a positive vote means.
+    for sign in (1, -1):  # Libraries differ in which class a positive vote favours.
         with pytest.raises(ValueError, match=PAIRS):
             call(sign * scores, labels)
     call(*decisions(classes, "ovr"))

@@ -248,8 +248,9 @@ def test_logits_that_cooling_moved_into_the_unit_interval_pass() -> None:
 
 
 def column_of(scores: Tensor, fold: Callable[[Tensor], Tensor], rows: int) -> None:
-    """Fold the scores in batches of `rows`, and pass them to a wrapped binary
-    classifier.
+    """Pass the scores to a wrapped binary classifier, in batches of `rows`.
+
+    `fold` gives each batch the shape in which it is passed.
     """
     column = logits(classes=1)
     labels = torch.bernoulli(
@@ -361,13 +362,13 @@ def test_small_batches_are_judged_together(size: int, form: str) -> None:
     feed(loss, logits())
     assert loss._first_rows is wrapped._first_rows is None
     # Tensors inside a function transform such as `grad` do not outlive the transform,
-    # so no rows are kept from there.
+    # so the loss keeps no rows of them.
     inner = losses.FocalLoss()
     gradient = torch.func.grad(lambda rows: inner(rows, LABELS[:8]))
     for _ in range(4):
         assert gradient(logits()[:8]).shape == (8, CLASSES)
-    # A batch with another number of classes, as from a network with several heads, is
-    # judged by itself.
+    # A batch with a different number of classes, as from a network with several heads,
+    # is judged by itself.
     heads = losses.FocalLoss()
     for classes in (4, 3, 4):
         heads(logits(2, classes), torch.zeros(2, dtype=torch.int64))
@@ -408,8 +409,8 @@ def test_no_random_logits_are_taken_for_probabilities(
     check_not_probs(-scores.abs())
 
 
-# In one network of a hundred, two or three outputs are all in [0, 1] by chance; then
-# they count as those of a sigmoid.
+# With only two or three classes, about one network in a hundred has all its outputs in
+# [0, 1] by chance and is taken for a sigmoid, so the test starts at four classes.
 @given(st.integers(0, 2**31), st.integers(4, 10))
 def test_logits_of_an_untrained_network_are_not_taken_for_probabilities(
     seed: int, classes: int

@@ -1,4 +1,7 @@
-"""The GRU gives the results of torch's packed sequences; padding changes no bit."""
+"""The GRU gives the same results as torch does for packed sequences.
+
+Padding changes no bit.
+"""
 
 import pytest
 import torch

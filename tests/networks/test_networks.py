@@ -1,4 +1,4 @@
-"""Image networks mix no samples, train all parameters, and have published sizes."""
+"""Image networks mix no samples, train all parameters, and have the published sizes."""
 
 from typing import Any
 

@@ -34,7 +34,7 @@ def as_tensor(image: Image.Image) -> Tensor:
 def assert_equal_up_to_rounding(
     preprocess: Preprocess, image: Image.Image, expected: Tensor
 ) -> None:
-    """Compare images in grey levels, to which resized pixels are rounded.
+    """Compare images in units of grey levels: resized pixels are rounded to levels.
 
     Bicubic resizing rounds twice, so its images may differ by more.
     """

@@ -1,4 +1,7 @@
-"""The text CNN equals a computation for one text at a time; padding changes no bit."""
+"""The text CNN gives the same results as a computation for one text at a time.
+
+Padding changes no bit.
+"""
 
 import pytest
 import torch

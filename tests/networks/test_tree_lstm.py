@@ -1,4 +1,4 @@
-"""The Tree-LSTM batched by depth equals the Tree-LSTM node by node."""
+"""Batched by depth, the Tree-LSTM gives the same results as node by node."""
 
 import torch
 import torch.nn.functional as F

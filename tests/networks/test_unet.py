@@ -1,4 +1,4 @@
-"""The U-Net computes what a second implementation computes."""
+"""The U-Net's outputs match those of a second implementation."""
 
 import torch
 import torch.nn.functional as F

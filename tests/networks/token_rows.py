@@ -11,8 +11,9 @@ from softmax_temperature.data.tokens import PADDING
 VOCABULARY = 13
 CLASSES = 3
 LENGTH = 40
-# Some texts are shorter and some longer than the 11 tokens that three convolutions of
-# width 3 see, and there are more texts than are processed in one group.
+# A feature of the text CNN reads 11 tokens, through three convolutions and two poolings
+# of width 3. Some texts are shorter and some are longer. There are more texts than the
+# network processes in one group.
 LENGTHS = (40, 1, 25, 11, 12, 10, 33) + 33 * (17,)
 LABELS = torch.arange(len(LENGTHS)) % CLASSES
 

@@ -58,7 +58,7 @@ pytestmark = pytest.mark.usefixtures("in_project")
 
 @pytest.fixture(scope="module", autouse=True)
 def _scenes_drawn_once() -> Iterator[None]:
-    """Draw the scenes once, because each training run would draw hundreds anew."""
+    """Draw the scenes only once; otherwise each training run would draw hundreds."""
     with pytest.MonkeyPatch.context() as patch:
         drawn_once = cache(segmentation.read_glyph_scenes)
         patch.setattr(segmentation, "read_glyph_scenes", drawn_once)

@@ -73,7 +73,7 @@ pytestmark = pytest.mark.usefixtures("in_project")
 
 @pytest.fixture(scope="module", autouse=True)
 def _sentences_drawn_once() -> Iterator[None]:
-    """Draw the sentences once, because each training run would draw thousands anew."""
+    """Draw the sentences only once; otherwise each training would draw thousands."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(translation, "read_farm", cache(translation.read_farm))
         yield

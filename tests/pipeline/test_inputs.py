@@ -1,6 +1,6 @@
-"""A change of any user's file that a cell reads is noticed.
+"""A change to any user's file that a cell reads is noticed.
 
-That `dvc repro` notices it too is tested in `test_clones.py`.
+`test_clones.py` tests that `dvc repro` notices it too.
 """
 
 import shutil

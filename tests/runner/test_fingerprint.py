@@ -68,8 +68,8 @@ Printed = Callable[..., str]
 
 @pytest.fixture(scope="module")
 def printed() -> Printed:
-    """A function that runs code with the package in a folder and returns what it
-    prints.
+    """A function that runs code with the package in a folder, and returns the code's
+    output.
     """
 
     def run(package: Path, code: str, *arguments: str) -> str:
@@ -162,7 +162,7 @@ Cells = Callable[..., dict[str, str]]
 
 @pytest.fixture(scope="module")
 def cells(printed: Printed) -> Cells:
-    """A function that digests the cells of profile smoke, apart from their data."""
+    """A function that digests the cells of profile smoke, without their data."""
 
     def run(package: Path, arms: str = "{}") -> dict[str, str]:
         text = printed(package, CELLS, str(ROOT / "profiles"), arms)

@@ -1,4 +1,4 @@
-"""Ray gives the results of one process, also on a cluster; errors name remedies."""
+"""Ray gives the results of one process, on a cluster too; errors name remedies."""
 
 import os
 import signal
@@ -49,7 +49,7 @@ def test_ray_gives_the_bytes_of_one_process() -> None:
 
 
 class Ray:
-    """A Ray that calls remote functions at once, in this process."""
+    """A fake Ray that calls remote functions at once, in this process."""
 
     def __init__(self) -> None:
         self.asked: list[dict[str, Any]] = []

@@ -232,7 +232,7 @@ def test_miscalibration_that_no_temperature_repairs_is_not_denied() -> None:
     )
     unsure = advise(CLEAR._replace(low=0.9, high=1.1, before_low=0.02))
     assert unsure.sentence.startswith(LEAVE)
-    # The scores of naive Bayes are far too sure, and no temperature repairs them.
+    # Naive Bayes is far too confident, and no temperature corrects its scores.
     images, digits = load_digits(return_X_y=True)
     classifier = GaussianNB().fit(images[:800], digits[:800])
     scores = classifier.predict_joint_log_proba(images[800:])

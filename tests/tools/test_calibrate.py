@@ -564,13 +564,13 @@ def test_half_precisions_largest_number_is_taken_for_infinity(
 
 def test_images_without_a_label_are_in_neither_half() -> None:
     logits, maps = drawn_maps()
-    maps[:3] = -100  # In some random splits, these images are one half.
+    maps[:3] = -100  # In some random splits, these would be a whole half.
     options: dict[str, Any] = {"bins": 5, "bootstrap": 0}
     for seed in range(10):
         report = calibrate(logits, maps, seed=seed, **options)
         assert sum(report.data["rows"].values()) == 3 * 5 * 4
     maps[3:5] = -100
-    # Only one image has labels, so it is split.
+    # Only one image has labels, so the pixels of this image are split in half.
     report = calibrate(logits, maps, **options)
     assert report.data["rows"] == {"fitted": 10, "reported": 10}
 

@@ -1,4 +1,7 @@
-"""Arrays beside logits and labels in a file are used, ignored or refused, by name."""
+"""The name of an array beside logits and labels decides how the array is treated.
+
+It is used, ignored or refused.
+"""
 
 from pathlib import Path
 from typing import Any

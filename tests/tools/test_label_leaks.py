@@ -97,7 +97,7 @@ def test_labels_that_are_text_leak_too() -> None:
 
 
 def honest(generator: np.random.Generator, rows: int, classes: int) -> dict[str, Any]:
-    """Logits whose columns are, in part, constant in some classes."""
+    """Labels, and tables of logits, some of which have columns constant in a class."""
     logits = 3 * generator.normal(size=(rows, classes))
     labels = (logits / 1.5 + generator.gumbel(size=logits.shape)).argmax(axis=1)
     own = labels[:, None] == np.arange(classes)

@@ -41,7 +41,8 @@ MASKED = np.where(np.eye(CLASSES)[LABELS] > 0, -np.inf, LOGITS)
 HALF = LOGITS.astype(np.float16)
 HALF[3, 1] = np.inf
 SQUARE = GENERATOR.normal(size=(60, 60))
-# The scores of the pairs (0, 1), (0, 2), ... of four classes: the first is likelier.
+# PAIRS has one score for each pair (0, 1), (0, 2), ... of four classes. A positive
+# score favours the first class of the pair.
 FOUR = 4 * np.eye(4)[LABELS % 4] + GENERATOR.normal(size=(ROWS, 4))
 PAIRS = np.stack([FOUR[:, i] - FOUR[:, j] for i, j in combinations(range(4), 2)], 1)
 FIRST = np.arange(ROWS) == 0
@@ -124,12 +125,12 @@ def fitted() -> TemperatureScaler:
 
 
 def focal(logits: Tensor, labels: Tensor) -> Tensor:
-    loss: Tensor = FocalLoss(3.0)(logits, labels)  # It judges its first batches only.
+    loss: Tensor = FocalLoss(3.0)(logits, labels)  # It checks only its first batches.
     return loss
 
 
-# By entry point: the function of scores and labels, and the functions whose arguments
-# are its options.
+# For each entry point, a function of scores and labels, and the functions whose
+# arguments a message may name.
 ENTRIES: dict[str, tuple[Callable[[Any, Any], object], tuple[Any, ...]]] = {
     "calibrate": (calibrate, (calibrate,)),
     "calibrate probs": (
@@ -309,7 +310,7 @@ def test_only_functions_of_commands_name_options(path: str) -> None:
 
 
 def named_arguments(message: str) -> set[str]:
-    """The arguments that a message names, apart from those of calls of functions."""
+    """The arguments that a message names, except those inside function calls."""
     shorter = ""
     while message != shorter:
         shorter = message

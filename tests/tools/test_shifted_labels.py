@@ -13,7 +13,7 @@ WORDS = 40
 
 
 def chain(sequences: int = 12, tokens: int = 80, seed: int = 13) -> tuple[Any, Any]:
-    """Logits (n, words, tokens) for the next word of each text, and the texts."""
+    """Logits (n, words, tokens) for the word after each token, and the texts."""
     generator = np.random.default_rng(seed)
     following = generator.dirichlet(np.full(WORDS, 0.08), size=WORDS)
     texts = np.empty((sequences, tokens), int)

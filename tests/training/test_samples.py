@@ -1,4 +1,4 @@
-"""Samples are prepared exactly as plain loops and torchvision's transforms would.
+"""Samples are prepared exactly as by plain loops and torchvision's transforms.
 
 Unsuitable samples are refused.
 """

@@ -217,8 +217,8 @@ def test_every_epoch_has_its_own_order_which_the_seed_decides(
 def test_images_are_augmented_for_training_and_not_for_evaluation(
     make_trainer: MakeTrainer,
 ) -> None:
-    # Columns ascend and nothing is black, so a black pixel is padding and descending
-    # columns are mirrored.
+    # Values rise from left to right, and no pixel is black. So a black pixel is padding
+    # and an image whose values fall was mirrored.
     ramp = torch.arange(10, 16, dtype=torch.uint8).expand(64, 3, 6, 6).contiguous()
     kept = {"mean": [0.0] * 3, "std": [1.0] * 3, "batch_size": 64}
     trainer = make_trainer(

@@ -1,4 +1,4 @@
-"""Records of training equal loops over samples, autograd, and the metrics."""
+"""Training records match loops over samples, autograd, and the metrics."""
 
 import math
 from collections.abc import Callable, Iterable

@@ -151,7 +151,7 @@ def test_another_statistic_that_explains_everything_contradicts_both_claims(
 def test_untrained_backbones_are_recognised_by_their_weights_and_not_by_name(
     runs: Runs, name: str
 ) -> None:
-    """A profile may call a network with random weights by any name."""
+    """A profile may give a network with random weights any name."""
     names = {"untrained-64": name, name: "untrained-64"}
     pairs = runs.tables["pairs"]
     runs = changed_pairs(runs, backbone=pairs["backbone"].replace(names))

@@ -116,8 +116,9 @@ def test_rules_that_cost_the_same_have_one_order_in_table_and_figure(
 
 
 def with_costs(runs: Runs, costs: dict[str, float], outside: str) -> Runs:
-    """The runs with these costs of rules; statistics are 1, but `dim` is 2 on data set
-    `outside`.
+    """The runs, with the given costs of the rules.
+
+    Every statistic is 1, except `dim`, which is 2 on the data set `outside`.
     """
     pairs = changed_pairs(runs, **dict.fromkeys(STATISTICS, 1.0)).tables["pairs"]
     pairs.loc[pairs["dataset"] == outside, "dim"] = 2.0

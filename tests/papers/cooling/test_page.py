@@ -68,7 +68,7 @@ def judged(study: str) -> dict[str, dict[str, Any]]:
 
 
 def of_claim(study: str, name: str) -> str:
-    """A claim's value and interval in a study, as the page writes them."""
+    """A claim's value and interval in a study, formatted as on the page."""
     row = judged(study)[name]
     ends = points(row["low"]), points(row["high"])
     return f"{points(row['value'])} [{', '.join(ends)}]"

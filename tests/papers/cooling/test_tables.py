@@ -119,7 +119,8 @@ def test_tables_of_the_committed_studies_name_only_networks_that_ran(
     if not (folder / "runs.csv").is_file():
         return
     ran = read(folder).table["network"]
-    # A printed network is named only where it ran, and a U-Net has no other name.
+    # A table may name one of the paper's networks only if this study ran it. "U-Net" is
+    # always allowed, because there is no other name for it.
     known = {*ran, *map(network_in_words, ran), "U-Net"}
     for name in TITLES:
         table = read_csv(folder / "tables" / f"{name}.csv")

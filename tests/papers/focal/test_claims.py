@@ -472,9 +472,9 @@ def test_a_run_overfits_if_its_test_nll_ends_five_percent_above_its_lowest(
 
 
 def test_a_gradient_norm_counts_as_the_geometric_centre_of_its_bin() -> None:
-    # The first recorded epoch does not count, and the other two weigh the same. Their
-    # mean decimal logarithms are (3 · -1.5 + 1 · -0.5) / 4 and (1 · -1.5 + 9 · -0.5) /
-    # 10.
+    # The first recorded epoch does not count, and the other two have equal weight.
+    # Their mean base-10 logarithms are (3 · -1.5 + 1 · -0.5) / 4 and (1 · -1.5 + 9 ·
+    # -0.5) / 10.
     counts = {1: (5, 0), 3: (3, 1), 6: (1, 9)}
     norms = [
         {"run": 0, "epoch": epoch, "low": low, "high": 10 * low, "count": count}

@@ -34,8 +34,9 @@ def page(project_root: Path) -> str:
 
 
 def in_translation_after_scaling(root: Path) -> Iterator[tuple[float, float, float]]:
-    """Yield the ECE after scaling of focal loss minus that of each other loss, with the
-    ends of its 95 % interval.
+    """Yield mean differences in ECE after scaling, with the ends of 95 % intervals.
+
+    There is one difference for each other loss: focal loss minus that loss.
     """
     folder = root / "results" / "translation_multi30k" / "focal"
     runs = pd.read_csv(folder / "runs.csv")
@@ -52,9 +53,8 @@ def in_translation_after_scaling(root: Path) -> Iterator[tuple[float, float, flo
 def estimates(root: Path) -> Iterator[tuple[float, float, float]]:
     """Yield the value and interval of every claim, and of its parts and tasks.
 
-    Each is yielded as stored and times 100, and both with either sign. The differences
-    in translation after scaling, which belong to no claim, are yielded with the
-    opposite sign, times 100.
+    Each is yielded as stored and multiplied by 100, -1 and -100. The differences in
+    translation after scaling, which belong to no claim, are yielded multiplied by -100.
     """
     for value, low, high in in_translation_after_scaling(root):
         yield -100 * value, -100 * high, -100 * low

@@ -62,7 +62,7 @@ def test_numbers_over_seeds_by_hand(runs: Runs) -> None:
     table = made("table_1", runs)
     row = cell(table, **OURS, method="CE", metric="ece")
     # The standard error is sd / sqrt(2) = 0.01, so our mean is (0.06 - 0.0435) / 0.01
-    # standard errors away.
+    # standard errors above the printed value.
     assert row[["published", "ours", "ours_sd", ERROR]].tolist() == pytest.approx(
         [0.0435, 0.06, 0.02 / 2**0.5, 1.65]
     )

@@ -403,8 +403,8 @@ def test_another_study_that_decides_the_opposite_is_shown_unfolded(
     html = (results / "index.html").read_text()
     for closed in re.findall(r"<details.*?</details>", html, flags=re.DOTALL):
         assert "contradicted" not in closed
-    # On the page of the study that contradicts the claim, too, the primary study comes
-    # first.
+    # The primary study also comes first on the page of the study that contradicts the
+    # claim.
     own = page(results, "other/index.html").text
     assert "✗ contradicted disputed" in own
     assert own.index("✓ holds toy primary") < own.index("✗ contradicted other")

@@ -1,4 +1,4 @@
-"""Tables beside printed numbers have the right values and are laid out for readers."""
+"""Tables that compare our numbers with printed ones are right and easy to read."""
 
 from pathlib import Path
 

@@ -48,8 +48,8 @@ def test_a_table_has_its_significant_digits_and_is_written_the_same_again(
 
 def test_last_bits_of_numbers_change_no_file(tmp_path: Path) -> None:
     numbers = {"accuracy": 0.91234, "nll": 1234.56, "difference": 3e-16}
-    # The values differ in the last place of a float32, and in a rounding error next to
-    # zero.
+    # Two values differ by one unit in the last place of a float32, and the third by a
+    # rounding error near zero.
     others = {"accuracy": 0.91234 + 6e-8, "nll": 1234.56 + 1.2e-4, "difference": -1e-15}
     for name, row in (("first", numbers), ("second", others)):
         write_csv(tmp_path / f"{name}.csv", pd.DataFrame([row]))

@@ -63,7 +63,10 @@ def recipe() -> Recipe:
 
 @pytest.fixture
 def make(vocabulary: Vocabulary) -> Callable[..., TranslationTransformer]:
-    """A function that makes a narrow network without dropout, with sizes and a seed."""
+    """A function that makes a narrow network without dropout.
+
+    Its arguments change the seed and the sizes.
+    """
 
     def network(**changes: object) -> TranslationTransformer:
         sizes = {

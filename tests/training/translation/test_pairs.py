@@ -1,4 +1,7 @@
-"""Each pair is in one batch, with pairs of similar lengths; prefixes are shifted."""
+"""Each pair is in exactly one batch, with pairs of similar lengths.
+
+The decoder reads the tokens before each label.
+"""
 
 import pytest
 import torch
