@@ -136,8 +136,8 @@ def test_courses_have_a_row_for_each_time_and_event() -> None:
             row["drift"] is None for row in course["rows"] if row["moment"] == UNIT
         ] == [linear]
     first = courses[1]["rows"][0]
-    # Logits start at 0 and have changed by a tenth, so the loss is still close to that
-    # of guessing.
+    # In the first row the logits, which started at 0, have changed by only 0.1, so the
+    # loss is still close to that of guessing.
     assert math.log(CLASSES) - 0.1 < first["loss"] < math.log(CLASSES)
     assert first["change"] == pytest.approx(0.1, rel=0.05)
 

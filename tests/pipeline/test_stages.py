@@ -52,7 +52,7 @@ class TestResults(WholePaper):
     pass
 
 
-def test_splits_never_overlap() -> None:
+def test_training_and_validation_rows_never_overlap() -> None:
     parts = open_embeddings(open_artifact(Path("data/embeddings/digits/untrained-64")))
     assert tuple(parts) == SPLITS
     train = set(parts["train"].index.tolist())

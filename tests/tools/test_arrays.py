@@ -873,7 +873,9 @@ def test_a_truncated_table_of_probabilities_is_named_as_one() -> None:
 
 @pytest.mark.parametrize("place", [0, 5])
 @pytest.mark.parametrize("summary", ["largest", "confidence", "energy"])
-def test_a_column_that_sums_up_the_others_is_refused(summary: str, place: int) -> None:
+def test_a_column_that_summarises_the_others_is_refused(
+    summary: str, place: int
+) -> None:
     generator = np.random.default_rng(0)
     logits = 3 * generator.normal(size=(300, 5))
     labels = (logits + generator.gumbel(size=logits.shape)).argmax(axis=1)

@@ -239,7 +239,7 @@ def summaries(form: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("entry", ["calibrate", "validation", "fit"])
 @pytest.mark.parametrize("form", [".4g", ".6g", ".4f", ".17g"])
-def test_columns_that_sum_up_a_row_are_refused_whatever_their_name(
+def test_columns_that_summarise_a_row_are_refused_whatever_their_name(
     entry: str, form: str
 ) -> None:
     values = summaries(form)
@@ -263,7 +263,7 @@ def test_columns_that_sum_up_a_row_are_refused_whatever_their_name(
         ENTRIES[entry](shifted, LABELS)
 
 
-def test_logits_of_any_scale_and_dominant_classes_sum_up_nothing() -> None:
+def test_logits_of_any_scale_and_dominant_classes_are_no_summaries() -> None:
     rng = np.random.default_rng(0)
     small = rng.normal(size=(400, 4))
     shifted = small + 1e4

@@ -32,7 +32,7 @@ def test_other_logarithms_are_refused(base: int, factor: str, dtype: str) -> Non
 @pytest.mark.parametrize("base", [10, 2])
 @pytest.mark.parametrize("scale", [0.6, 2, 8])
 @pytest.mark.parametrize("classes", [2, 5, 300])
-def test_they_are_refused_for_dull_and_confident_models(
+def test_other_logarithms_are_refused_at_any_confidence(
     base: int, scale: float, classes: int
 ) -> None:
     logits = scale * np.random.default_rng(1).normal(size=(600, classes))

@@ -289,7 +289,8 @@ def test_the_scaler_fits_what_its_remedies_ask_for() -> None:
     ],
 )
 def test_only_functions_of_commands_name_options(path: str) -> None:
-    # A function of a command raises InputError, or is called by one that does.
+    # Only commands raise InputError, so only a function that names this error may name
+    # options.
     root = Path(softmax_temperature.__file__).parent / path
     for file in sorted(root.glob("*.py")) if root.is_dir() else [root]:
         tree = ast.parse(file.read_text(encoding="utf-8"))

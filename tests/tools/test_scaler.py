@@ -560,7 +560,8 @@ def test_a_network_is_not_divided_twice_by_one_temperature() -> None:
     wrapped = scaler.wrap(network)
     with pytest.raises(ValueError, match="already divides its logits by this temp"):
         scaler.wrap(wrapped)
-    # Another scaler may correct the temperature once more, and copies are recognised.
+    # A second scaler may divide the logits once more, but a copy of the wrapped network
+    # is recognised.
     other = TemperatureScaler().fit(LOGITS[:700], LABELS[:700])
     expected = network(inputs) / scaler.temperature_ / other.temperature_
     torch.testing.assert_close(other.wrap(wrapped)(inputs), expected)

@@ -131,7 +131,7 @@ def test_a_numbered_column_of_whole_numbers_is_a_class_with_a_pattern_too(
             )
 
 
-def test_a_column_that_sums_up_the_others_is_no_class_of_a_table(
+def test_a_column_that_summarises_the_others_is_no_class_of_a_table(
     tmp_path: Path,
 ) -> None:
     rng = np.random.default_rng(3)
@@ -243,7 +243,7 @@ def test_a_file_without_names_loses_no_row(form: str, tmp_path: Path) -> None:
     assert found["logits"].shape == same.shape
 
 
-def test_labels_come_only_from_the_column_of_this_name(tmp_path: Path) -> None:
+def test_labels_come_only_from_a_column_named_label(tmp_path: Path) -> None:
     frame = pd.DataFrame({"id": np.arange(20)[::-1], "label": LABELS})
     frame.to_csv(tmp_path / "labels.csv", index=False)
     found = read_arrays(tmp_path / "labels.csv", "logits", required=("labels",))
@@ -293,7 +293,7 @@ def test_a_line_with_more_fields_than_names_is_named(
         read_csv(path)
 
 
-def test_rows_with_names_twice_are_refused(tmp_path: Path) -> None:
+def test_repeated_row_names_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "logits.csv"
     path.write_text("logit_0,logit_1\na,0.25,1.5\na,0.25,1.5")
     with pytest.raises(InputError, match="line 2 has 3 fields, but the first line has"):
@@ -325,7 +325,9 @@ def test_commas_at_the_end_of_every_line_make_no_column(
     assert arrays["logits"].tolist() == [[0.25, 1.5], [0.5, -1]]
 
 
-def test_a_missing_number_at_the_end_of_the_first_line_is_named(tmp_path: Path) -> None:
+def test_a_missing_number_at_the_end_of_the_first_line_stays_missing(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "labels.csv"
     path.write_text("0.25,1.5,\n0.5,-1,1\n")
     assert read_csv(path).isna().to_numpy().tolist() == [

@@ -98,8 +98,8 @@ def test_a_strong_correlation_may_have_either_sign(
 
 
 def test_four_statistics_are_compared_with_the_best_one(runs: Runs) -> None:
-    # The optimum is the sum of four statistics, so each statistic explains a quarter of
-    # its variance.
+    # The optimum is linear in the sum of four statistics, so each statistic explains
+    # about a quarter of the optimum's variance.
     pairs = runs.tables["pairs"]
     four = ["feats_corr", "dim", "mean", "var"]
     optima = 100 + 5 * pairs[four].sum(axis="columns")
