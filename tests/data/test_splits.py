@@ -133,7 +133,7 @@ def test_test_data_fit_nothing_and_held_out_texts_make_no_vocabulary(
                 part.for_vocabulary()
 
 
-def test_rows_are_taken_together_and_must_pair_up() -> None:
+def test_rows_are_taken_together() -> None:
     second = np.array([1])
     images, texts, pairs = [part.take(second, "validation") for part in parts("train")]
     assert texts.split == "validation"
