@@ -92,8 +92,9 @@ def test_the_first_row_as_printed_and_ours(page: str) -> None:
     cooled = rows.loc[list(MODES), "difference_in_standard_errors"]
     assert (cooled.abs() > 3).all()
     assert (
-        "all three cooled cells differ from the printed ones by more than three" in page
-    )
+        "all three accuracies with Cooling differ from the printed ones by more than "
+        "three standard errors"
+    ) in page
     runs = read(folder(FULL))
     chosen = runs.select(TABLE_1 & where(schedule="none"))
     means = ECE.of(runs, chosen).groupby(chosen["mode"]).mean()
