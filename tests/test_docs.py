@@ -600,13 +600,13 @@ def test_the_findings_of_cooling_are_those_of_the_results(page: str) -> None:
         other = f"{points(periodic.value)} [{low}, {high}]"
         assert (
             f"distributed Cooling gains {one} and periodic Cooling {other} (fifteen "
-            "seeds)"
+            "seeds against four without Cooling)"
         ) in text
         last = SIDES["cooling_cifar10", "last-layer-helps-without-schedule"]
         same = SIDES["cooling_cifar10", "distributed-helps-without-schedule"]
         assert (
-            f"last layer Cooling {points(last['value'])} (four seeds, on which "
-            f"distributed gains {points(same['value'])})"
+            f"on four seeds alone, last layer Cooling gains {points(last['value'])} "
+            f"and distributed {points(same['value'])}."
         ) in text
         assert last["n"] == 4
     else:
@@ -701,7 +701,9 @@ def test_the_findings_of_focal_loss_are_those_of_the_results(page: str) -> None:
     images = SIDES["focal_cifar10", "flsd-53-calibrates-after-scaling"]
     assert images["low"] <= images["published"] <= images["high"]
     printed = points(abs(images["published"]))
-    assert re.search(rf"the paper's {printed} points( is not excluded)?;", text)
+    assert re.search(
+        rf"the paper's {printed} points( on CIFAR-10| is not excluded)?;", text
+    )
     ablation = read_csv(ROOT / "results/text/focal/tables/ablation.csv").query(
         "dataset == 'newsgroups20' and variant == 'temperature by NLL' "
         "and metric == 'ece_after_scaling'"

@@ -731,11 +731,8 @@ def _advice(
             f"No temperature fits: the {logits} {state} (search ended at T = "
             f"{fit['temperature']:g})."
         )
-        if fit["separable"]:
-            sentence += f" {CHECK_TRUE_LABELS}"
-        if not fit["separable"]:
-            sentence += f" {CHECK_COLUMNS}"
-        return Advice(scale=False, sentence=sentence)
+        hint = CHECK_TRUE_LABELS if fit["separable"] else CHECK_COLUMNS
+        return Advice(scale=False, sentence=f"{sentence} {hint}")
     change = scaled.expected_change_from(unscaled)
     nll_changes = (scaled.scores - unscaled.scores)[:, SCORES.index(NLL)]
     nll_change = nll_changes.mean().item()

@@ -1,9 +1,9 @@
 """The picture on the front page: one finding per paper, from committed studies.
 
 Dots are our values, with 90 % intervals; crosses of the same colour are the values in
-the papers. Our values are estimated from the studies' runs and tables. For
-Cooling, they are estimated in the same way as for the paper's claims, except in the row
-that uses all seeds.
+the papers. Our values are estimated from the studies' runs and tables. For Cooling,
+they are estimated in the same way as for the paper's claims, except in the row that
+uses all seeds.
 
 The picture is drawn in two shapes: `summary` has two columns, for the screen of a
 desktop, and `summary-tall` has one column, for the screen of a phone. Each of them also

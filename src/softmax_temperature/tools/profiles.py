@@ -27,8 +27,8 @@ PROFILES = Path("profiles")
 _WIDTH = 78
 # The indentation of one level.
 _INDENT = 2
-# Maximum number of dumps. The first dumps may move a comment to the place where ruamel
-# reads it again; later dumps leave the comment there.
+# Maximum number of dumps. The first few dumps may move a comment, because ruamel can
+# attach it elsewhere when it reads the text back; later dumps leave the comment there.
 _MOST_DUMPS = 5
 DEFAULTS = "defaults"
 HEADING = (
