@@ -41,12 +41,10 @@ MASKED = np.where(np.eye(CLASSES)[LABELS] > 0, -np.inf, LOGITS)
 HALF = LOGITS.astype(np.float16)
 HALF[3, 1] = np.inf
 SQUARE = GENERATOR.normal(size=(60, 60))
-# PAIRS has one score for each pair (0, 1), (0, 2), ... of four classes. A positive
-# score favours the first class of the pair.
+ACCURATE = LOGITS + 4 * np.eye(CLASSES)[LABELS]
+# Scores of the pairs (0, 1), (0, 2), ... of four classes, positive for the first class.
 FOUR = 4 * np.eye(4)[LABELS % 4] + GENERATOR.normal(size=(ROWS, 4))
 PAIRS = np.stack([FOUR[:, i] - FOUR[:, j] for i, j in combinations(range(4), 2)], 1)
-FIRST = np.arange(ROWS) == 0
-DIVERGED = np.where(np.arange(CLASSES) == LABELS[0], -1e6, 1e6)
 Faults = Mapping[str, tuple[Any, Any]]
 # Scores and labels that at least one entry point refuses.
 FAULTS: Faults = {
@@ -94,7 +92,7 @@ FAULTS: Faults = {
     "a row for each class": (SQUARE.T, SQUARE[:, :20].argmax(axis=1)),
     "pairs": (PAIRS, LABELS % 4),
     "a background before the classes": (
-        np.column_stack([LOGITS[:, :1] - 20, LOGITS]),
+        np.column_stack([LOGITS[:, :1] - 20, ACCURATE]),
         LABELS,
     ),
     "ranks": (LOGITS.argsort(axis=1).argsort(axis=1), LABELS),
@@ -103,9 +101,8 @@ FAULTS: Faults = {
         np.column_stack([LOGITS, np.eye(CLASSES)[LABELS]]),
         LABELS,
     ),
-    "labels one row late": (LOGITS + 4 * np.eye(CLASSES)[LABELS], np.roll(LABELS, 1)),
+    "labels one row late": (ACCURATE, np.roll(LABELS, 1)),
     "rounded validation rows": ((LOGITS + 1).round(3), LABELS),
-    "one diverged row": (np.where(FIRST[:, None], DIVERGED, LOGITS), LABELS),
 }
 
 
@@ -125,12 +122,12 @@ def fitted() -> TemperatureScaler:
 
 
 def focal(logits: Tensor, labels: Tensor) -> Tensor:
-    loss: Tensor = FocalLoss(3.0)(logits, labels)  # It checks only its first batches.
+    loss: Tensor = FocalLoss(3.0)(logits, labels)  # It judges its first batches only.
     return loss
 
 
-# For each entry point, a function of scores and labels, and the functions whose
-# arguments a message may name.
+# By entry point: the function of scores and labels, and the functions whose arguments
+# are its options.
 ENTRIES: dict[str, tuple[Callable[[Any, Any], object], tuple[Any, ...]]] = {
     "calibrate": (calibrate, (calibrate,)),
     "calibrate probs": (
@@ -289,8 +286,7 @@ def test_the_scaler_fits_what_its_remedies_ask_for() -> None:
     ],
 )
 def test_only_functions_of_commands_name_options(path: str) -> None:
-    # Only commands raise InputError, so only a function that names this error may name
-    # options.
+    # A function of a command raises InputError, or is called by one that does.
     root = Path(softmax_temperature.__file__).parent / path
     for file in sorted(root.glob("*.py")) if root.is_dir() else [root]:
         tree = ast.parse(file.read_text(encoding="utf-8"))
@@ -311,7 +307,7 @@ def test_only_functions_of_commands_name_options(path: str) -> None:
 
 
 def named_arguments(message: str) -> set[str]:
-    """The arguments that a message names, except those inside function calls."""
+    """The arguments that a message names, apart from those of calls of functions."""
     shorter = ""
     while message != shorter:
         shorter = message
