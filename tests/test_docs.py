@@ -446,7 +446,14 @@ def test_an_inconclusive_claim_of_cooling_is_contradicted_elsewhere() -> None:
     assert decided == [("cooling", "distributed-is-outperformed")]
     page = prose("docs/cooling.md")
     assert "The paper's order of the modes is not confirmed" in page
-    assert "At half the width periodic Cooling gains 0.6 [0.2, 1.0] points less" in page
+    (one,) = (SIDES["cooling_cifar10", name] for _, name in decided)
+    assert one["verdict"] == CONTRADICTED
+    assert one["unit"] == "accuracy, Periodically redistributed"
+    value, low, high = (points(-one[end]) for end in ("value", "high", "low"))
+    said = (
+        f"At half the width periodic Cooling gains {value} [{low}, {high}] points less"
+    )
+    assert said in page
 
 
 def test_the_readme_has_the_hours_and_minutes_of_the_page_on_costs() -> None:

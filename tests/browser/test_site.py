@@ -119,8 +119,8 @@ requestAnimationFrame(() => requestAnimationFrame(done));
 LOADED = {min(WIDTHS): "light", max(WIDTHS): "dark"}
 """The scheme in which a page is loaded, by the window's width.
 
-Most of the time is that of the theme's scripts while a page loads. The other scheme is
-shown without loading the page again, as when a reader switches.
+The theme's scripts, which run while a page loads, take most of the test's time. The
+other scheme is therefore shown without loading the page again, as when a user switches.
 """
 
 

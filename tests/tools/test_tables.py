@@ -300,7 +300,9 @@ def test_repeated_row_names_are_refused(tmp_path: Path) -> None:
         read_csv(path)
 
 
-def test_decimal_commas_between_semicolons_are_told_to_change(tmp_path: Path) -> None:
+def test_decimal_commas_between_semicolons_are_refused_with_their_remedy(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "logits.csv"
     path.write_text("logit_0;logit_1\n2,5;1,25\n2,5;1,25")
     with pytest.raises(InputError, match="Separate columns with commas, and write dec"):
