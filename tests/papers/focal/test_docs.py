@@ -116,7 +116,7 @@ def test_the_ece_after_scaling_is_that_of_either_criterion(
     methods = ("CE", "LS-0.05", "FL-3", "FLSD-53")
     rows = table_after(page, "## How the temperature is fitted")
     assert [row[:2] for row in rows] == [
-        [name, criterion] for name in tasks for criterion in ("ECE", "NLL")
+        [name, criterion] for name in tasks for criterion in ("T by ECE", "T by NLL")
     ]
     for name, criterion, *cells in rows:
         study, task = tasks[name]
@@ -128,7 +128,7 @@ def test_the_ece_after_scaling_is_that_of_either_criterion(
             & (table["variant"] == "temperature by NLL")
             & (table["metric"] == "ece_after_scaling")
         ].set_index("method")
-        column = {"ECE": "main", "NLL": "changed"}[criterion]
+        column = {"T by ECE": "main", "T by NLL": "changed"}[criterion]
         assert cells == [f"{100 * chosen.loc[one, column]:.1f}" for one in methods]
 
 
