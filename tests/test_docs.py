@@ -430,9 +430,7 @@ def test_the_readme_says_which_claims_of_focal_loss_hold_and_are_not_tested() ->
     }
     assert main <= {claim.primary["id"] for claim in untested}
     assert {claim.primary["primary"] for claim in untested} == {"focal_full"}
-    assert f"`focal_full`, which decides {count} claims of focal loss" in prose(
-        "README.md"
-    )
+    assert f"`focal_full` ({count} claims of focal loss" in prose("README.md")
 
 
 def test_an_inconclusive_claim_of_cooling_is_contradicted_elsewhere() -> None:
