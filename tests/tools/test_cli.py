@@ -106,10 +106,16 @@ def test_rejudging_writes_what_follows_from_the_records_and_prints_what_changed(
         ([], []),
     ):
         printed = CliRunner().invoke(cli.app, ["rejudge", *arguments]).stdout
-        assert printed.splitlines() == [
-            *(shown + line for line in lines),
-            f"{len(lines)} verdicts changed",
-        ]
+        *changes, counts = printed.splitlines()
+        files = changes[: len(changes) - len(lines)]
+        assert changes[len(files) :] == [shown + line for line in lines]
+        assert counts == f"{len(files)} files and {len(lines)} verdicts changed"
+        if lines:
+            assert f"changed {(study / CLAIMS).as_posix()}" in files
+            assert f"added {(study / 'metrics.json').as_posix()}" in files
+            assert f"added {(study / 'tables/table_1.csv').as_posix()}" in files
+        else:
+            assert files == []
     found = json.loads((study / CLAIMS).read_text())
     assert [(row["id"], row["verdict"]) for row in found] == [
         (row["id"], row["verdict"]) for row in right
@@ -142,6 +148,79 @@ def test_what_cannot_be_rejudged_is_named(study: str | None, says: str) -> None:
         (Path("results") / study / "cooling" / CLAIMS).write_text("[]")
     with pytest.raises(InputError, match=f"^results: {says}"):
         rejudge(["minni"])
+
+
+def test_only_the_named_papers_are_rejudged(project_root: Path) -> None:
+    shutil.copytree(project_root / "results/mini", "results/mini")
+    Path("data").mkdir(exist_ok=True)
+    Path("data/published").symlink_to(project_root / "data/published")
+    metrics = Path("results/mini/{}/metrics.json")
+    for paper in ("focal", "cooling"):
+        Path(str(metrics).format(paper)).write_text("{}")
+    rejudged = rejudge(["mini"], papers=["cooling"])
+    assert rejudged.files == ["changed results/mini/cooling/metrics.json"]
+    assert Path(str(metrics).format("focal")).read_text() == "{}"
+    with pytest.raises(InputError, match=r"^--paper: unknown paper 'focl'.*'focal'"):
+        rejudge(["mini"], papers=["focl"])
+
+
+def write_profile(*arguments: str) -> str:
+    """Run `profile` with `arguments`, and return the refusal; "" if there is none."""
+    ran = CliRunner().invoke(cli.app, ["profile", *arguments])
+    if ran.exception is None:
+        return ""
+    assert isinstance(ran.exception, InputError)
+    return str(ran.exception)
+
+
+def test_a_profile_does_not_overwrite_edits_without_force(project_root: Path) -> None:
+    shutil.copytree(project_root / "profiles", "profiles")
+    params = Path("params.yaml")
+    assert write_profile("smoke") == ""
+    assert write_profile("mini") == "", "the file held a profile"
+    edited = params.read_text().replace("\nseed: 0", "\nseed: 7")
+    params.write_text(edited)
+    refusal = write_profile("smoke")
+    assert refusal.startswith("params.yaml: has edits that profile mini lacks (seed). ")
+    assert refusal.endswith("softmax-temperature profile smoke --force")
+    assert "\n" not in refusal
+    assert params.read_text() == edited
+    assert write_profile("smoke", "--force") == ""
+    assert params.read_text().splitlines()[0].endswith("dvc repro`.")
+    assert params.read_text() == rendered("smoke")[0]
+
+
+@pytest.mark.parametrize("text", ["profile: [", "profile: gone\n", "[]\n"])
+def test_a_file_that_is_no_profile_is_not_overwritten(
+    text: str, project_root: Path
+) -> None:
+    shutil.copytree(project_root / "profiles", "profiles")
+    Path("params.yaml").write_text(text)
+    assert write_profile("smoke").startswith("params.yaml: ")
+    assert Path("params.yaml").read_text() == text
+
+
+def test_a_profile_overwrites_values_that_are_committed_or_in_itself(
+    project_root: Path,
+) -> None:
+    shutil.copytree(project_root / "profiles", "profiles")
+    params = Path("params.yaml")
+    assert write_profile("mini") == ""
+    params.write_text(params.read_text().replace("\nseed: 0", "\nseed: 7"))
+    defaults = Path("profiles/defaults.yaml")
+    unchanged = defaults.read_text()
+    defaults.write_text(unchanged.replace("\nseed: 0", "\nseed: 7"))
+    assert write_profile("mini") == "", "the edit is in the defaults now"
+    defaults.write_text(unchanged)
+    assert "(seed)" in write_profile("mini")
+    author = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+    for command in (
+        ["init", "-q"],
+        ["add", "params.yaml"],
+        [*author, "commit", "-qm", "Set a seed"],
+    ):
+        subprocess.run(["git", *command], check=True)  # noqa: S607
+    assert write_profile("mini") == ""
 
 
 def test_an_unknown_profile_is_one_line_and_exit_code_2(

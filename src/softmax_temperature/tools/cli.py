@@ -395,15 +395,29 @@ def scorecard(
 
 
 @command
-def profile(name: Annotated[str, typer.Argument(help=_profiles())]) -> None:
-    """Write params.yaml from a profile."""
+def profile(
+    name: Annotated[str, typer.Argument(help=_profiles())],
+    force: Annotated[
+        bool, typer.Option("--force", help="Discard edits in params.yaml.")
+    ] = False,
+) -> None:
+    """Write params.yaml from a profile.
+
+    If params.yaml has values that are neither in the profile that it names nor
+    committed, nothing is written, because they would be lost.
+
+    Example: softmax-temperature profile smoke
+    """
     from softmax_temperature.runner.artifacts import write_text
-    from softmax_temperature.tools.profiles import render_profile
+    from softmax_temperature.tools.profiles import refuse_edited, render_profile
 
     # Render first, so that an invalid profile raises an error before anything is
     # written.
     text, _ = render_profile(name)
-    write_text(Path("params.yaml"), text)
+    path = Path("params.yaml")
+    if not force:
+        refuse_edited(path, text, name)
+    write_text(path, text)
     print(f"params.yaml is now profile {name}.")
     print("Next: softmax-temperature plan, then dvc repro")
 
@@ -532,19 +546,29 @@ def rejudge(
     profiles: Annotated[
         list[str] | None, typer.Argument(metavar="PROFILE", help="Default: all.")
     ] = None,
+    papers: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--paper",
+            metavar="NAME",
+            help="Rejudge this paper only; may be repeated.",
+            show_default="all",
+        ),
+    ] = None,
 ) -> None:
     """Rewrite tables and verdicts from the records in results/.
 
     Use it after changing a paper's tables or claims. This writes the tables,
-    claims.json and metrics.json in results/PROFILE/PAPER, needs no data/, and prints
-    every verdict that changed. tables/deviations.csv stays as it is, because it
-    describes the code that trained the networks.
+    claims.json and metrics.json in results/PROFILE/PAPER, needs no data/, and names
+    every file and every verdict that changed. tables/deviations.csv stays as it is,
+    because it describes the code that trained the networks.
+
+    Example: softmax-temperature rejudge mini --paper focal
     """
     with uncollected():
         from softmax_temperature.tools import verdicts
 
-    changes = verdicts.rejudge(profiles or ())
-    print("\n".join([*changes, f"{len(changes)} verdicts changed"]))
+    print(verdicts.rejudge(profiles or (), papers or ()))
 
 
 @command

@@ -8,6 +8,8 @@ no comment describes a value that has been replaced.
 
 import copy
 import re
+import subprocess
+from collections.abc import Iterator, Mapping
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,8 @@ _INDENT = 2
 # Maximum number of dumps. The first few dumps may move a comment, because ruamel can
 # attach it elsewhere when it reads the text back; later dumps leave the comment there.
 _MOST_DUMPS = 5
+# Maximum number of edited parameters that a message names.
+_MOST_NAMED = 3
 DEFAULTS = "defaults"
 HEADING = (
     "Written by `softmax-temperature profile {name}`; edit freely, then `dvc repro`.\n"
@@ -83,6 +87,89 @@ def render_profile(name: str, folder: Path = PROFILES) -> tuple[str, Params]:
     parameters = YAML(typ="safe").load(text)
     where = f"{folder / name}.yaml over {DEFAULTS}.yaml"
     return text, validate(parameters, where=where)
+
+
+def refuse_edited(path: Path, text: str, name: str, folder: Path = PROFILES) -> None:
+    """Refuse to overwrite a parameter file whose edits would be lost.
+
+    Nothing is lost if the file is missing or empty, or if its values are those of the
+    new text, of the last commit, or of the profile that the file names.
+
+    Args:
+        path: The parameter file.
+        text: The text to write.
+        name: The profile that `text` is made from.
+        folder: Folder with the defaults and the profiles.
+
+    Raises:
+        InputError: If the file has such edits, or is not YAML.
+    """
+    if not path.is_file():
+        return
+    remedy = (
+        "Move them to profiles/ or commit them; or discard them: softmax-temperature "
+        f"profile {name} --force"
+    )
+    try:
+        values = read_yaml(path)
+    except InputError as error:
+        raise InputError(
+            "is not valid YAML, so its edits cannot be compared with a profile",
+            where=str(path),
+            remedy=remedy,
+        ) from error
+    if values is None or values == _values(text) or values == _values(_committed(path)):
+        return
+    named = values.get("profile") if isinstance(values, dict) else None
+    if named not in profile_names(folder):
+        raise InputError(
+            "has edits: it names no profile in profiles/",
+            where=str(path),
+            remedy=remedy,
+        )
+    profile_text, _ = render_profile(named, folder)
+    edited = list(_different(values, _values(profile_text)))
+    if edited:
+        more = len(edited) - _MOST_NAMED
+        shown = ", ".join(edited[:_MOST_NAMED])
+        if more > 0:
+            shown += f" and {more} more"
+        raise InputError(
+            f"has edits that profile {named} lacks ({shown})",
+            where=str(path),
+            remedy=remedy,
+        )
+
+
+def _committed(path: Path) -> str:
+    """The text of `path` in the last commit; "" outside Git, or if it has none."""
+    command = ["git", "show", f"HEAD:./{path.name}"]
+    try:
+        done = subprocess.run(  # noqa: S603
+            command, cwd=path.parent, capture_output=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+    return done.stdout.decode("utf-8", errors="replace")
+
+
+def _values(text: str) -> Any:
+    """The values of the YAML `text`, without comments."""
+    return YAML(typ="safe").load(text)
+
+
+def _different(
+    values: Mapping[str, Any], others: Mapping[str, Any], within: str = ""
+) -> Iterator[str]:
+    """The dotted names of the entries that differ between two nested mappings."""
+    for key in dict.fromkeys([*values, *others]):
+        name = f"{within}{key}"
+        if key not in values or key not in others:
+            yield name
+        elif isinstance(values[key], dict) and isinstance(others[key], dict):
+            yield from _different(values[key], others[key], f"{name}.")
+        elif values[key] != others[key]:
+            yield name
 
 
 def _as_yaml(parameters: CommentedMap) -> str:

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain, product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -267,6 +267,15 @@ def _has_run(row: Mapping[str, Any]) -> bool:
     return not str(row["note"]).startswith(_OF_PRIMARY.format(**row))
 
 
+def _check_papers(papers: Collection[str], *, where: str) -> None:
+    """Refuse the name of an unknown paper; `where` is the argument that it is from."""
+    for paper in papers:
+        if paper not in PAPERS:
+            raise InputError(
+                f"unknown paper {paper!r}", where=where, remedy=nearest(paper, PAPERS)
+            )
+
+
 def scorecard_text(results: Path = RESULTS, papers: Collection[str] = ()) -> str:
     """The scorecard for a terminal, at most 80 columns wide.
 
@@ -280,11 +289,7 @@ def scorecard_text(results: Path = RESULTS, papers: Collection[str] = ()) -> str
     Raises:
         InputError: If a paper is unknown.
     """
-    for paper in papers:
-        if paper not in PAPERS:
-            raise InputError(
-                f"unknown paper {paper!r}", where="PAPER", remedy=nearest(paper, PAPERS)
-            )
+    _check_papers(papers, where="PAPER")
     of_papers = {
         paper: claims
         for paper, claims in evidence(results).items()
@@ -442,7 +447,20 @@ def _measured_files(folder: Path) -> list[Path]:
     return [*folder.glob("runs.csv"), *tables, *folder.glob("heuristic.json")]
 
 
-def rejudge(profiles: Sequence[str] = ()) -> list[str]:
+class Rejudged(NamedTuple):
+    """The changes that `rejudge` made, one line for each."""
+
+    files: list[str]
+    """The files that were added, changed or removed."""
+    verdicts: list[str]
+    """The verdicts that changed."""
+
+    def __str__(self) -> str:
+        counts = f"{len(self.files)} files and {len(self.verdicts)} verdicts changed"
+        return "\n".join([*self.files, *self.verdicts, counts])
+
+
+def rejudge(profiles: Sequence[str] = (), papers: Collection[str] = ()) -> Rejudged:
     """Rewrite tables, claims and metrics from the recorded runs in results/.
 
     Measured files are rewritten as well, so that their numbers are rounded by the rules
@@ -451,13 +469,12 @@ def rejudge(profiles: Sequence[str] = ()) -> list[str]:
 
     Args:
         profiles: Profiles to rejudge; if empty, all profiles that have results.
-
-    Returns:
-        One line for every changed verdict.
+        papers: Papers to rejudge; if empty, all papers.
 
     Raises:
-        InputError: If a profile has no results.
+        InputError: If a paper is unknown, or a profile has no results.
     """
+    _check_papers(papers, where="--paper")
     with_results = results.profiles_with_results()
     for profile in set(profiles).difference(with_results):
         raise InputError(
@@ -465,12 +482,13 @@ def rejudge(profiles: Sequence[str] = ()) -> list[str]:
             where=str(results.RESULTS),
             remedy=nearest(profile, with_results),
         )
-    changes: list[str] = []
-    for profile, paper in product(profiles or with_results, results.PAPERS):
+    rejudged = Rejudged(files=[], verdicts=[])
+    for profile, paper in product(profiles or with_results, papers or PAPERS):
         folder = results.paper_folder(profile, paper)
         rows = results.read_json(folder / results.CLAIMS)
         if not rows:
             continue
+        contents = _contents(folder)
         for path in _measured_files(folder):
             round_again(path)
         before = {row["id"]: row["verdict"] for row in rows}
@@ -480,8 +498,31 @@ def rejudge(profiles: Sequence[str] = ()) -> list[str]:
             old = before.get(claim, "no claim")
             new = after.get(claim, "no claim")
             if old != new:
-                changes.append(f"{profile}/{paper}, {claim}: {old} -> {new}")
-    return changes
+                line = f"{profile}/{paper}, {claim}: {old} -> {new}"
+                rejudged.verdicts.append(line)
+        rejudged.files.extend(_file_changes(contents, _contents(folder)))
+    return rejudged
+
+
+def _contents(folder: Path) -> dict[Path, bytes]:
+    """The content of each file that `rejudge` may write in a paper's folder."""
+    paths = [*folder.glob("*.csv"), *folder.glob("*.json"), *folder.glob("tables/*")]
+    return {path: path.read_bytes() for path in sorted(paths) if path.is_file()}
+
+
+def _file_changes(
+    before: Mapping[Path, bytes], after: Mapping[Path, bytes]
+) -> list[str]:
+    """One line for each file that was added, changed or removed."""
+    lines = []
+    for path in sorted({*before, *after}):
+        if path not in before:
+            lines.append(f"added {path.as_posix()}")
+        elif path not in after:
+            lines.append(f"removed {path.as_posix()}")
+        elif before[path] != after[path]:
+            lines.append(f"changed {path.as_posix()}")
+    return lines
 
 
 def state(root: Path = Path()) -> pd.DataFrame:

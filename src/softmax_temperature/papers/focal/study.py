@@ -175,7 +175,6 @@ OTHER_LOSSES = ~(any_of(TABLE_1_LOSSES) | any_of(FOCAL_LOSSES) | MMCE_WRITTEN)
 
 Such losses are LS-0.1 and a user's own losses.
 """
-TABLE_1_AND_OTHERS = any_of(TABLE_1_LOSSES) | OTHER_LOSSES
 
 # Roles. -------------------------------------------------------------------------------
 

@@ -36,8 +36,6 @@ from softmax_temperature.papers.shared.statistics import (
     Quantity,
 )
 
-__all__ = ["Measurement", "not_tested"]
-
 HOLDS = "holds"
 CONTRADICTED = "contradicted"
 INCONCLUSIVE = "inconclusive"
