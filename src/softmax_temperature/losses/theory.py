@@ -96,10 +96,12 @@ def _by_lambert(p: NDArray[np.float64]) -> NDArray[np.float64]:
 def _by_series(p: NDArray[np.float64]) -> NDArray[np.float64]:
     """The root gamma of g(p, gamma) = 1 for p just below 0.5.
 
-    There the argument of W is so close to the branch point of W that no significant
-    digits are left. With r = -p log p / (1 - p), log g = gamma log(1 - p) + log(1 +
-    gamma r), and therefore x
-    - log(1 + x) = s gamma with x = gamma r and s = r + log(1 - p).
+    So close to the branch point, rounding leaves no significant digit in the argument
+    of W. Let r = -p log p / (1 - p), s = r + log(1 - p) and x = gamma r. Then
+
+        log g = gamma log(1 - p) + log(1 + gamma r),
+
+    and g = 1 becomes x - log(1 + x) = s gamma.
     """
     gap = 1 - 2 * p
     # (1 - p) log(1 - p) - p log p in terms of the gap, without cancellation.

@@ -19,7 +19,6 @@ from softmax_temperature.papers.shared.claims import (
     NOT_TESTED,
     Claim,
     Criterion,
-    Measurement,
     above,
     at_level,
     below,
@@ -27,12 +26,16 @@ from softmax_temperature.papers.shared.claims import (
     equivalent,
     judge_all,
     most,
-    not_tested,
     not_worse,
     task_count,
     texts,
 )
-from softmax_temperature.papers.shared.contrasts import Computed, Parts
+from softmax_temperature.papers.shared.contrasts import (
+    Computed,
+    Measurement,
+    Parts,
+    not_tested,
+)
 from softmax_temperature.papers.shared.records import claims_of
 from softmax_temperature.papers.shared.results import PAPERS, read_json
 from softmax_temperature.papers.shared.statistics import (

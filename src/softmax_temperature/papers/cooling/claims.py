@@ -28,7 +28,7 @@ from softmax_temperature.papers.cooling.study import (
     LAST_ACCURACY,
     LAST_LAYER,
     MEAN_IOU,
-    MODES,
+    COOLING_MODES,
     NO_COOLING,
     NO_SCHEDULE,
     NOT_REDISTRIBUTED,
@@ -120,7 +120,7 @@ def _gain(mode: str, *, among: Where) -> Difference:
     """The accuracy with Cooling in `mode` minus the accuracy without Cooling."""
     return Difference(
         of=ACCURACY,
-        first=MODES[mode],
+        first=COOLING_MODES[mode],
         second=NO_COOLING,
         among=TABLE_1 & among,
         tasks=_OVER_SCHEDULES,
@@ -160,7 +160,7 @@ def _of_mode(mode: str, without: float, piecewise: float) -> list[Claim]:
     """The claims from Table 1 about Cooling in `mode`.
 
     Args:
-        mode: The mode, as in `MODES`.
+        mode: The mode, as in `COOLING_MODES`.
         without: The printed gain without a schedule.
         piecewise: The printed gain with the piecewise constant schedule.
     """
@@ -228,7 +228,7 @@ def _calibration(mode: str) -> Difference:
     """The ECE with Cooling in `mode` minus the ECE without Cooling."""
     return Difference(
         of=ECE,
-        first=MODES[mode],
+        first=COOLING_MODES[mode],
         second=NO_COOLING,
         among=TABLES_1_AND_2,
         tasks=_OVER_SCHEDULES,
@@ -405,7 +405,7 @@ CLAIMS: tuple[Claim, ...] = (
         "minus that without, over the data sets, networks and schedules that were run, "
         "paired by seed.",
         contrast=Parts(
-            {display.MODES[mode]: _calibration(mode) for mode in MODES},
+            {display.MODES[mode]: _calibration(mode) for mode in COOLING_MODES},
             required=False,
             averaged={"schedule": SCHEDULES, "activation": ("relu", "crelu")},
         ),

@@ -96,12 +96,12 @@ SLOW = where(mode="last_layer", factor=SLOW_FACTOR).called(
     f"last layer Cooling with factor {SLOW_FACTOR}"
 )
 """The arm on the left of Figure 2."""
-MODES = {
+COOLING_MODES = {
     "distributed": DISTRIBUTED,
     "periodic": PERIODIC,
     "last_layer": LAST_LAYER,
 }
-"""The paper's modes of Cooling."""
+"""Predicates that select the runs with each of the paper's modes of Cooling."""
 
 NO_SCHEDULE = where(schedule="none").called("no schedule")
 PIECEWISE = where(schedule="piecewise").called("the piecewise constant schedule")

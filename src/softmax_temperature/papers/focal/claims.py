@@ -287,9 +287,10 @@ def _overfitting(name: str, *, sign: int) -> Mean:
 
 
 def _rise_of_wrong() -> Parts:
-    """Two parts about the rise of the misclassified samples' NLL late in training.
+    """Compare how much the misclassified samples' NLL rises late in training.
 
-    One is the rise with CE, the other is half of that rise minus the rise with FL-3.
+    The first part is the rise with CE. The second is half of this rise minus the rise
+    with FL-3.
     """
     half = Difference(
         of=HALF_RISE_OF_WRONG,

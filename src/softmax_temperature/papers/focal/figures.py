@@ -113,13 +113,13 @@ def curves_of(
 
 
 def first_experiment(runs: Runs) -> str:
-    """The experiment that the figures of training show; "" if there is none."""
+    """The first experiment, which the training figures show; "" if there is none."""
     names = shown_experiments(runs)
     return names[0] if names else ""
 
 
 def in_first_experiment(runs: Runs) -> Where:
-    """A predicate that selects the runs that the figures of training show."""
+    """A predicate that selects the classification runs of the first experiment."""
     return where(task="classification", experiment=first_experiment(runs))
 
 

@@ -54,6 +54,8 @@ _QUANTITIES = {
 
 Readers see this text in place of the unit, which does not name the quantity.
 """
+_UNITS_IN_WORDS = {"NLL": "nats"}
+"""Units for readers, where a claim's number is named after its metric."""
 LOG_RATIO = "logarithm of the ratio"
 """The prefix of the unit of every number that is the logarithm of a ratio."""
 _PARTS_IN_WORDS = {"right, sign reversed": "fall of the right ones' NLL"}
@@ -889,7 +891,7 @@ def texts(row: dict[str, Any]) -> dict[str, str]:
         shown["note"] = in_note(row["note_template"], row["note_values"], points=True)
         rule = region.sentence(scale, f" {unit}", level=level)
         shown["criterion"] = f"{row['compares']} {rule}"
-    unit = _in_words(_QUANTITIES.get(row["id"], unit))
+    unit = _in_words(_QUANTITIES.get(row["id"], _UNITS_IN_WORDS.get(unit, unit)))
     shown["power"] = _power_text(row, scale)
     extra = (shown["note"], _stand_in(row) if points else "", _not_counted(row))
     shown["note"] = _in_words("; ".join(filter(None, extra)))

@@ -288,10 +288,13 @@ class Argmax(Declared):
 
 
 def argmax_draws(table: pd.DataFrame) -> Values:
-    """The decimal logarithm of the value with the highest mean, then its draws.
+    """Locate the value with the highest mean, and draw where it could lie.
 
     Args:
         table: The metric by seed (rows) and value of the factor (columns).
+
+    Returns:
+        The decimal logarithms of the located value and of the drawn values.
 
     Means are drawn from Student's t, with the sd that remains after removing the
     effects of seeds and values, because the seeds are too few to resample.

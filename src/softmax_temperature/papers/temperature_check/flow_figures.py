@@ -183,9 +183,10 @@ def _shade_limits(axes: Axes, scale: float) -> None:
 def kernel_drift(runs: Runs) -> Figure | None:
     """Draw the kernel's relative drift over inverse temperatures.
 
-    The drift is measured when the tempered logits have changed by 1. Dashed lines are
-    predictions from the kernel's initial speed. The dotted line is at `STILL`. Slopes
-    are fitted at the inverse temperatures whose mean drift is not above this line.
+    The drift is measured when the tempered logits have changed by 1. Dashed lines
+    predict it from the kernel's initial speed. The dotted line marks a drift of
+    `STILL`; a slope is fitted to the inverse temperatures whose mean drift is at most
+    `STILL`.
     """
     chosen = runs.select(FROM_ZERO)
     unit = runs.tables[COURSES].query("moment == @UNIT")["run"]
