@@ -49,7 +49,7 @@ class ClassFolders:
         return self.root / self.name
 
     def digest(self) -> str:
-        """Compute one sha256 of the names and contents of all image files that are used.
+        """Compute one sha256 of the names and contents of all image files used.
 
         The digest does not depend on the location of the folder.
         """
