@@ -10,6 +10,9 @@ truth is the error in the same bins (or the mean score) over the whole populatio
 before scaling and after scaling with the fitted temperature. It comes from 200,000
 fresh logits and their exact label probabilities, so no labels are drawn. The simulation
 takes eight minutes on one core.
+
+`--verdicts` simulates instead the page's last table, the verdicts of reports with all
+resamples. This takes about a minute on one core.
 """
 
 import re
@@ -55,6 +58,24 @@ METRICS = ERRORS | SCORES
 # The intervals of scores are percentiles over resamples. This many give nearly the same
 # percentiles as the report's 1,000, in a fifth of the time.
 RESAMPLES = 199
+# Where the verdicts are counted: five classes, as in the second of `SETTINGS`.
+TOLD = (
+    (1.0, 400),
+    (1.0, 1_000),
+    (1.3, 500),
+    (1.3, 1_000),
+    (1.6, 500),
+    (2.0, 400),
+    (2.0, 800),
+)
+"""Temperatures T0 and numbers of rows."""
+VERDICTS = {
+    "scale": ("Overconfident", "Underconfident"),
+    "probably": ("Probably overconfident", "Probably underconfident"),
+    "no miscalibration found": ("No miscalibration found",),
+    "no temperature helps": ("Miscalibrated, but",),
+}
+"""The starts of a report's verdict, by the column that counts it."""
 SQUARED = "normal, of the debiased squared error"
 OURS = "normal, widened by the largest bias (ours)"
 WHERE = ("before", "after", "change")
@@ -288,10 +309,40 @@ def tables(measured: dict[Setting, Coverage]) -> str:
     return "\n".join(lines)
 
 
-def write_page(text: str) -> None:
-    """Write the tables between the page's markers."""
+def count_verdicts(setting: Setting, repetitions: int = COMPARED) -> dict[str, int]:
+    """Count the verdicts of reports with the defaults, by the columns in `VERDICTS`."""
+    counts = dict.fromkeys(VERDICTS, 0)
+    for seed in range(repetitions):
+        logits, labels = setting.draw(seed)
+        sentence = calibrate(logits, labels, seed=seed).data["verdict"]
+        (column,) = (
+            column for column, starts in VERDICTS.items() if sentence.startswith(starts)
+        )
+        counts[column] += 1
+    return counts
+
+
+def table_of_verdicts(counted: dict[Setting, dict[str, int]]) -> str:
+    """The table of verdicts, as Markdown, without the columns that count nothing."""
+    columns = [
+        column
+        for column in VERDICTS
+        if any(counts[column] for counts in counted.values())
+    ]
+    heads = ["T0", "true ECE", "rows", *columns]
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    for setting, counts in counted.items():
+        truth = true_values(setting, [1.0])["expected_calibration_error"][0]
+        cells = [f"{setting.temperature:g}", f"{100 * truth:.0f} %"]
+        cells += [f"{setting.samples:,}", *(str(counts[column]) for column in columns)]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def write_page(text: str, name: str = "measured") -> None:
+    """Write tables between the page's markers; `name` is in the first of them."""
     page = PAGE.read_text(encoding="utf-8")
-    pattern = re.compile(r"(<!-- measured -->\n).*?(<!-- end -->)", re.DOTALL)
+    pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end -->)", re.DOTALL)
     PAGE.write_text(pattern.sub(rf"\1\n{text}\n\n\2", page), encoding="utf-8")
 
 
@@ -346,9 +397,20 @@ def main(
     repetitions: Annotated[
         int, typer.Option(min=1, help="Samples drawn from each population.")
     ] = REPETITIONS,
+    verdicts: Annotated[
+        bool, typer.Option("--verdicts", help="Write only the table of verdicts.")
+    ] = False,
 ) -> None:
     """Simulate every setting and write the page."""
     torch.set_num_threads(1)
+    if verdicts:
+        counted = {}
+        for temperature, rows in TOLD:
+            setting = Setting(rows, 5, temperature, 3.0)
+            counted[setting] = count_verdicts(setting)
+            print(setting, counted[setting], flush=True)
+        write_page(table_of_verdicts(counted), "verdicts")
+        return
     measured = {}
     for setting in SETTINGS:
         measured[setting] = measure(setting, repetitions)
