@@ -26,6 +26,7 @@ from softmax_temperature.papers.shared.results import (
     PAPERS,
     RESULTS,
     STUDIES,
+    TITLES,
     Evidence,
     evidence,
     study_label,
@@ -54,13 +55,6 @@ _HOW_TO_READ = (
     "Stand-in data replace the paper's; our derivations are not a paper's claims.",
 )
 """The lines that explain the scorecard in a terminal; docs/scorecard.md says more."""
-TITLES = {
-    "classifier_temperature": "Fine-tune your classifier",
-    "focal": "Calibrating deep neural networks using focal loss",
-    "cooling": "How to keep cool while training",
-    "temperature_check": "Temperature check",
-}
-"""The papers' names, without their subtitles."""
 _NOTES = {
     "classifier_temperature": (
         "Claims are in the paper's words, whose *temperature* is an inverse "

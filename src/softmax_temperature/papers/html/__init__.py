@@ -66,6 +66,8 @@ _PAGES.globals |= {
     "pilots": stored.PILOTS,
     "directions_only": DIRECTIONS_ONLY,
     "slugs": stored.PAPERS,
+    "about_studies": stored.STUDIES,
+    "titles": stored.TITLES,
 }
 # Sections of a notebook that the pages leave out, because the pages have their own
 # sections on these subjects.
@@ -305,7 +307,7 @@ def _read_paper(
         deviations = deviations.sort_values(
             "where", key=lambda where: ~where.str.contains(slug), kind="stable"
         )
-    title = slug.replace("_", " ").capitalize()
+    title = stored.TITLES[slug]
     page = ""
     executed = stored.read_json(folder / slug / "notebook.ipynb")
     if executed:

@@ -919,7 +919,8 @@ def _counts_text(row: dict[str, Any]) -> str:
 
     The number of tasks is left out if it is 1, and the level if there is no interval.
     """
-    text = f"n = {row['n']} {row['each']}"
+    each = row["each"] if row["n"] != 1 else row["each"].removesuffix("s")
+    text = f"n = {row['n']} {each}"
     if task_count(row) > 1:
         text += f" of these {task_count(row)} tasks"
     if row["low"] is not None:

@@ -422,10 +422,21 @@ def role_label(name: str) -> str:
     return spaced(name).capitalize()
 
 
+_VECTORS = {"glove_6b_50d_10k.npz": "GloVe of 6 billion tokens, 50 numbers a word"}
+"""The files of word vectors, by their names."""
+
+
+def embeddings_label(text: str) -> str:
+    """The source of word vectors in words, with spaces before percent signs."""
+    file, *rest = text.split(", ")
+    return re.sub(r"(?<=\d)%", " %", ", ".join([_VECTORS.get(file, file), *rest]))
+
+
 NAMES: Mapping[str, Callable[[str], str]] = {
     "dataset": dataset_label,
     "network": network_label,
     "backbone": backbone_label,
+    "embeddings": embeddings_label,
     "statistic": statistic_label,
     "loss": spaced,
     "optimizer_state": spaced,
@@ -448,6 +459,14 @@ def with_names(table: pd.DataFrame) -> pd.DataFrame:
     return table.assign(**words)
 
 
+_TASKS = {
+    "cifar10-vgg": "small VGG on CIFAR-10",
+    "imdb-cnn": "CNN on IMDb",
+    "newsgroups20-cnn": "CNN on 20 Newsgroups",
+    "sst-tree-lstm": "Tree-LSTM on SST",
+}
+"""The experiments that claims name, by their names in the parameters."""
+
 _NAME = re.compile(r"(?<!profile )(?<!study )(?<![\w/-])[a-z]\w*(?:-\w+)*(?![\w/-])")
 """Matches a possible name from the parameters, but not that of a profile or study."""
 
@@ -463,6 +482,8 @@ def in_sentence(text: str) -> str:
         name = match[0]
         if name.isalpha():
             return name
+        if name in _TASKS:
+            return _TASKS[name]
         labels = (dataset_label, network_label, backbone_label, statistic_label)
         candidates = (label(name) for label in labels)
         return next((label for label in candidates if label != name), name)

@@ -52,14 +52,14 @@ def number(value: Any, *, percent: bool = False, digits: int | None = None) -> s
     if pd.isna(value):
         return MISSING
     if percent:
-        text = f"{100 * value:.{2 if digits is None else digits}f}"
+        text = f"{100 * value:,.{2 if digits is None else digits}f}"
     elif digits is not None:
-        text = f"{value:.{digits}f}"
+        text = f"{value:,.{digits}f}"
     elif abs(value) < 10:
         text = f"{value:.4f}"
     else:
-        text = f"{value:.5g}"
-    if float(text) == 0:
+        text = f"{value:,.5g}"
+    if float(text.replace(",", "")) == 0:
         text = text.removeprefix("-")
     return _with_minus(text)
 

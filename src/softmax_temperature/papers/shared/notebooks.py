@@ -5,6 +5,7 @@ optionally with those of a second study. An empty output is None, so that the ex
 notebook can leave out the section of this output.
 """
 
+import math
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -48,6 +49,7 @@ from softmax_temperature.papers.shared.results import (
     in_study,
     paper_folder,
     read_json,
+    study_in_words,
     study_label,
     texts_in_words,
 )
@@ -64,9 +66,10 @@ from softmax_temperature.papers.shared.views import View, of_arms
 from softmax_temperature.runner.errors import InputError
 
 SCREEN_WIDTH = 560  # CSS pixels of a figure as wide as a page
+_SCORECARD = '<a href="../../../docs/scorecard.md">docs/scorecard.md</a>'
+"""A link from the folder of an executed notebook."""
 THIS_STUDY_ALONE = (
-    "The project's verdict on a claim is that of its primary study; see "
-    "docs/scorecard.md."
+    f"The project's verdict on a claim is that of its primary study; see {_SCORECARD}."
 )
 NOT_PRIMARY = (
     "Verdicts here are of this study alone: the scorecard counts a claim by its "
@@ -74,6 +77,10 @@ NOT_PRIMARY = (
 )
 _COMMON = ("dataset", "network", "embeddings", "differs", "runs", "status")
 """The columns whose value is shown above a table if all its rows share the value."""
+_KEYS = ("experiment", "sweep", "task")
+"""The columns with names from the parameters."""
+_SPELT = ("dataset", "network", "architecture", "variant", "role", "change", "start")
+"""The columns with words that may distinguish rows as well as `_KEYS` do."""
 _TASK = ("task", "dataset", "network")
 """The columns that name the task of a row."""
 _OF_TASK = ("embeddings", "differs")
@@ -81,6 +88,8 @@ _OF_TASK = ("embeddings", "differs")
 """
 _UNBROKEN = re.compile(r" (?=±|s\.e\.)|(?<=±) ")
 """Matches the spaces within a number, at which no line may break."""
+_LONG = re.compile(r"(?<![\w.,/#-])\d{5,}(?![\w./-])")
+"""Matches a whole number with five digits or more in a sentence."""
 SIGNS = {"holds": "✓", "contradicted": "✗", "inconclusive": "≈", NOT_TESTED: "○"}
 
 
@@ -243,7 +252,7 @@ class Opened:
     def about(self) -> Markdown:
         """A paragraph on what part of the study is shown and what its verdicts mean."""
         view = self.view
-        lines = [f"Study **{view.study}**."]
+        lines = [_named(view.study) + "."]
         if view.study in DIRECTIONS_ONLY:
             lines.append(
                 "Its data and networks are so small that it shows the direction of an "
@@ -259,7 +268,7 @@ class Opened:
         if any(map(_is_secondary, self._evidence)):
             lines.append(NOT_PRIMARY)
         if view.beside is not None:
-            lines.append(f"Study **{view.beside}** is shown next to it.")
+            lines.append(f"Shown next to it: {_named(view.beside)}.")
         return Markdown(" ".join(lines))  # type: ignore[no-untyped-call]
 
     def verdicts(self) -> HTML | None:
@@ -296,12 +305,21 @@ class Opened:
         if count:
             rest = (
                 f"<p>{count} other claims of the paper need runs that this study does "
-                "not have; docs/scorecard.md names the studies.</p>"
+                f"not have; {_SCORECARD} names the studies.</p>"
             )
         head = (
             f"<p><strong>Verdicts of this study alone.</strong> {THIS_STUDY_ALONE}</p>"
         )
-        return HTML(head + _html(pd.DataFrame(lines), "claims") + rest)  # type: ignore[no-untyped-call]
+        named = dict.fromkeys(
+            row["profile"] for claim in self._evidence for row in claim.sides
+        )
+        others = [study for study in named if study != self.view.study]
+        studies = ""
+        if others:
+            items = "".join(f"<li>{escape(study_in_words(one))}</li>" for one in others)
+            studies = f"<p>The other studies:</p><ul>{items}</ul>"
+        table = _html(pd.DataFrame(lines), "claims")
+        return HTML(head + table + studies + rest)  # type: ignore[no-untyped-call]
 
     def follows(self, *places: str) -> Markdown | None:
         """A list of the claims about `places` that this study tests, with verdicts.
@@ -391,6 +409,11 @@ def _is_secondary(claim: Evidence) -> bool:
     return bool(claim.primary["profile"] != claim.primary["primary"])
 
 
+def _named(study: str) -> str:
+    """The name of a study, printed in bold, with its description."""
+    return f"Study **{study}**{study_in_words(study).removeprefix(study)}"
+
+
 def _side(row: Mapping[str, Any]) -> str:
     texts = texts_in_words(dict(row))
     study = study_label(row["profile"])
@@ -443,6 +466,7 @@ def shown(
     *,
     percent: Sequence[str] = (),
     digits: int = 3,
+    significant: int | None = None,
     numbers: Sequence[str] | None = None,
 ) -> HTML | None:
     """A table for a reader, as HTML; None if there is no row to show.
@@ -461,6 +485,7 @@ def shown(
         percent: The columns of fractions to show in percent.
         digits: The number of decimal places. Whole numbers have none, percentages have
             one, and small numbers have enough to show one significant digit.
+        significant: The number of significant digits, in place of `digits`.
         numbers: The columns to link; None for all numeric columns.
     """
     table = _present(table)
@@ -482,9 +507,9 @@ def shown(
         places = digits if column in numeric else None
         values = zip(words[column], cells, strict=True)
         words[column] = [
-            _text(value, cell, places, column in percent) for value, cell in values
+            _text(value, cell, places, column in percent, significant) for value, cell in values
         ]
-    caption, words = _without_common(words)
+    caption, words = _without_common(_without_keys(words))
     words = words.rename(
         columns=lambda column: column_label(column) + " (%)" * (column in percent)
     )
@@ -556,6 +581,22 @@ def _without_remarks(texts: pd.DataFrame) -> tuple[str, pd.DataFrame]:
     return listed, texts.drop(columns=columns)
 
 
+def _without_keys(texts: pd.DataFrame) -> pd.DataFrame:
+    """A table without names from the parameters that its other columns make redundant.
+
+    Such a name stays if rows with different names have equal texts in all of `_SPELT`.
+    """
+    spelt = [name for name in _SPELT if name in texts]
+    if not spelt:
+        return texts
+    redundant = [
+        key
+        for key in _KEYS
+        if key in texts and texts.groupby(spelt)[key].nunique().max() == 1
+    ]
+    return texts.drop(columns=redundant)
+
+
 def _present(table: pd.DataFrame) -> pd.DataFrame:
     """The rows with our values, and the rows without them for lack of data."""
     if "status" not in table:
@@ -567,7 +608,8 @@ def _present(table: pd.DataFrame) -> pd.DataFrame:
 
 def _width(texts: pd.DataFrame) -> int:
     """The width in characters of a table of texts, as `shown` shows it."""
-    return narrowest(_without_empty(_without_common(_present(texts))[1]))
+    texts = _without_keys(_present(texts))
+    return narrowest(_without_empty(_without_common(texts)[1]))
 
 
 def _without_empty(texts: pd.DataFrame) -> pd.DataFrame:
@@ -585,7 +627,13 @@ def _html(texts: pd.DataFrame, name: str) -> str:
     return styler.to_html()
 
 
-def _text(value: Any, cells: Any, digits: int | None, is_percent: bool) -> str:
+def _text(
+    value: Any,
+    cells: Any,
+    digits: int | None,
+    is_percent: bool,
+    significant: int | None = None,
+) -> str:
     """Write a value as HTML, linked to the records of `cells` if there are any.
 
     `digits` is None if the value is not a number.
@@ -594,10 +642,11 @@ def _text(value: Any, cells: Any, digits: int | None, is_percent: bool) -> str:
         return MISSING
     if digits is None:
         text = _UNBROKEN.sub("\N{NO-BREAK SPACE}", escape(str(value)))
+        text = _LONG.sub(lambda match: f"{int(match[0]):,}", text)
     elif is_percent:
         text = f"{100 * value:.1f}"
     else:
-        text = _rounded(value, digits)
+        text = _rounded(value, digits, significant)
     if isinstance(value, Linked):
         cells = value.cells
     if isinstance(cells, str) and cells and text != MISSING:
@@ -605,9 +654,14 @@ def _text(value: Any, cells: Any, digits: int | None, is_percent: bool) -> str:
     return text
 
 
-def _rounded(value: float, digits: int) -> str:
-    """Write a number; a whole number gets no decimal point, and only 0 gives "0"."""
+def _rounded(value: float, digits: int, significant: int | None = None) -> str:
+    """Write a number; a whole number gets no decimal point, and only 0 gives "0".
+
+    If `significant` is given, it replaces `digits`.
+    """
     if float(value).is_integer():
-        return f"{value:.0f}"
-    text = f"{value:.{digits}f}"
-    return text if float(text) else f"{value:.1g}"
+        return f"{value:,.0f}"
+    if significant is not None:
+        digits = max(0, significant - 1 - math.floor(math.log10(abs(value))))
+    text = f"{value:,.{digits}f}"
+    return text if float(text.replace(",", "")) else f"{value:.1g}"

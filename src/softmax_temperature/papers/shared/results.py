@@ -52,6 +52,13 @@ STUDIES = {
     "translation_multi30k": "focal loss for a Transformer, Multi30k",
 }
 """A description of each study in words."""
+TITLES = {
+    "classifier_temperature": "Fine-tune your classifier",
+    "focal": "Calibrating deep neural networks using focal loss",
+    "cooling": "How to keep cool while training",
+    "temperature_check": "Temperature check",
+}
+"""The papers' names, without their subtitles."""
 STAND_IN = "on stand-in data"
 _OPPOSITE = {HOLDS: CONTRADICTED, CONTRADICTED: HOLDS}
 
@@ -111,6 +118,11 @@ class Evidence:
 def study_label(study: str) -> str:
     """The name of a study, marked if it is archived."""
     return f"{study} (archived)" if study in ARCHIVED else study
+
+
+def study_in_words(study: str) -> str:
+    """The name of a study and, if it has one, its description, for a sentence."""
+    return f"{study}: {STUDIES[study]}" if study in STUDIES else study
 
 
 def paper_folder(profile: str, paper: str) -> Path:

@@ -99,7 +99,7 @@ def accuracy(runs: Runs) -> Figure | None:
         _accuracies(axes, rows, OWN_COLOUR)
         _accuracies(axes, _of_the_same(same_start, rows), SHARED_COLOUR)
         means = rows.groupby("inverse_temperature")["validation_accuracy"].mean()
-        _mark_at_edge(axes, [means.idxmax()], 1.0, "v", BLACK)
+        _mark_at_edge(axes, [means.idxmax()], 0.95, "v", BLACK)
         lost = rows.loc[rows["diverged"].astype(bool), "inverse_temperature"]
         _mark_at_edge(axes, sorted(lost.unique()), 0.04, "x", HUES[3])
         _of_inverse_temperatures(axes)
@@ -127,20 +127,25 @@ def _mark_at_edge(
         color=colour,
         markersize=6,
         transform=axes.get_xaxis_transform(),
-        clip_on=False,
-        in_layout=False,
     )
 
 
 def _same_span(panels: Sequence[Axes], limits: Sequence[tuple[float, float]]) -> None:
     """Give all vertical axes the same span, which is wide enough for every panel.
 
+    Above and below the accuracies, each panel has room for the marks at its edges, also
+    if the accuracies reach 0 or 100 %.
+
     `limits` are the limits of each panel so far.
     """
     widest = max((high - low for low, high in limits), default=0)
-    span = min(PERCENT, 1.15 * widest)
+    span = 1.2 * widest
     for axes, (low, high) in zip(panels, limits, strict=True):
-        bottom = np.clip((low + high - span) / 2, 0, PERCENT - span)
+        bottom = (low + high - span) / 2
+        axes.set_ylim(bottom, bottom + span)
+        axes.set_yticks(
+            [tick for tick in axes.get_yticks() if max(bottom, 0) <= tick <= PERCENT]
+        )
         axes.set_ylim(bottom, bottom + span)
 
 

@@ -349,4 +349,8 @@ def sweeps(runs: Runs) -> pd.DataFrame:
     cells = ["/".join(cell.split("/")[:3]) for cell in rows["cell"]]
     table = pd.DataFrame(columns).assign(cells=cells)
     table = table.rename(columns={"label": "architecture"})
+    table["start"] = "its own logits"
+    for chosen, words in ((NORMS, "norm set"), (SAME_START, "one for all β")):
+        is_chosen = table["sweep"].isin(runs.select(chosen)["sweep"])
+        table.loc[is_chosen, "start"] = words
     return table.drop_duplicates("sweep").reset_index(drop=True)
