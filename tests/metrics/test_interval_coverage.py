@@ -3,12 +3,16 @@
 import pytest
 
 from benchmarks.interval_coverage import (
+    COMPARED,
     ERRORS,
     PAGE,
     SCORES,
     SETTINGS,
+    TOLD,
     Setting,
+    count_verdicts,
     measure,
+    table_of_verdicts,
 )
 
 # Each coverage is a share of 200 samples, so at 0.90 its standard error is 0.021.
@@ -57,3 +61,16 @@ def test_intervals_cover_the_value_of_the_population(setting: Setting) -> None:
     assert found.temperature >= LEAST - 0.02
     if setting.temperature == 1:
         assert found.advised <= 0.05
+
+
+def test_the_documented_verdicts_are_those_of_the_program() -> None:
+    temperature, rows = TOLD[-1]
+    setting = Setting(rows, 5, temperature, 3.0)
+    table = table_of_verdicts({setting: count_verdicts(setting)})
+    text = PAGE.read_text(encoding="utf-8").partition("<!-- verdicts -->")[2]
+    (line,) = (one for one in text.splitlines() if one.startswith("| 2 | 18 % | 800"))
+    counts = [int(cell) for cell in line.strip("| ").split(" | ")[3:]]
+    found = [int(cell) for cell in table.splitlines()[-1].strip("| ").split(" | ")[3:]]
+    assert sum(counts) == sum(found) == COMPARED
+    # Another machine may round differently, which changes few verdicts.
+    assert counts[:2] == pytest.approx(found[:2], abs=2)

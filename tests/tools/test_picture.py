@@ -135,6 +135,11 @@ def test_cooling_has_the_colours_of_its_own_figures_and_says_what_it_trained(
     for figure, page in zip(drawn.figures, pages, strict=True):
         (panel,) = (axes for axes in figure.axes if "Cooling" in axes.get_title("left"))
         assert "10,000 images, half width" in panel.get_title("left")
+        names = [label.get_text() for label in panel.get_yticklabels()]
+        assert "no schedule,\n15 vs 4 seeds" in names
+        for axes in figure.axes:
+            title = axes._left_title.get_window_extent()
+            assert title.x1 <= axes.get_window_extent().x1, title
         handles, labels = panel.get_legend_handles_labels()
         shown = dict(zip(labels, handles, strict=True))
         for mode, label in MODES.items():

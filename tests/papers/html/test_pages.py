@@ -363,7 +363,8 @@ def test_the_first_page_has_the_picture_the_counts_and_every_claim(
     assert ("src", "data:image/png;base64,ZHJhd24=") in found.attributes
     assert ("srcset", "data:image/png;base64,dGFsbA==") in found.attributes
     for said in (
-        "Focal. The paper's claim: focal loss, with a gamma for each sample, trains",
+        "Calibrating deep neural networks using focal loss. The paper's claim:",
+        "focal loss, with a gamma for each sample, trains",
         "better calibrated networks. 1 hold, 1 inconclusive, 1 not tested. toy",
         *(
             "✓ holds",
@@ -373,7 +374,7 @@ def test_the_first_page_has_the_picture_the_counts_and_every_claim(
         ),
         "LS-0.05 label smoothing with factor 0.05",
         "1 claim that no study tests, and why It is fast. Table 1: no run",
-        "focal: 1 hold, 1 inconclusive, 1 not tested",
+        "Calibrating deep neural networks using focal loss: 1 hold, 1 inconclusive",
     ):
         assert said in found.text
 

@@ -192,6 +192,13 @@ def test_a_row_has_the_name_of_the_part_that_is_shown_after_its_unit(
     assert f"] {unit} ({part}n = 6 seeds" in texts(row)["ours"]
 
 
+def test_one_seed_is_not_called_seeds() -> None:
+    assert (
+        "(n = 1 seed)"
+        in texts(judged(above(), seeds(0.1)) | {"n": 1, "low": None})["ours"]
+    )
+
+
 def test_a_row_says_what_its_design_detects_and_what_its_effect_needs() -> None:
     row = judged(above(), seeds(0.1))
     # The three values have sd 0.1. If the true value is the detectable one, the t

@@ -69,6 +69,7 @@ def test_a_metric_is_named_with_when_it_was_measured(metric: str, label: str) ->
             "study cifar10 would test it",
         ),
         ("prepared/cifar10", "prepared/cifar10"),
+        ("imdb-cnn +2.7, cifar10-vgg", "CNN on IMDb +2.7, small VGG on CIFAR-10"),
     ],
 )
 def test_names_in_a_sentence_are_put_in_words_and_words_stay(

@@ -52,6 +52,47 @@ def test_numbers_of_a_table_are_equal_in_each_run_and_none_is_shown_as_0() -> No
     assert shown(table[:0], "t") is None
 
 
+def test_large_numbers_have_commas_and_significant_digits_count_from_the_first() -> (
+    None
+):
+    row = {"what": "49500 images in abc/12345, 2010.07344", "whole": 204570.0}
+    table = pd.DataFrame([row | {"a": 0.999854, "b": 215.443, "c": 5.4358e-05}])
+    html = shown(table, "t", significant=3).data
+    expected = (">49,500 images in abc/12345, 2010.07344<", ">204,570<", ">1.00<")
+    expected += (">215<", ">0.0000544<")
+    assert [text for text in expected if text not in html] == []
+
+
+def test_a_name_from_the_parameters_is_shown_only_where_words_are_ambiguous() -> None:
+    same = {"dataset": "cifar10", "network": "small-vgg"}
+    table = pd.DataFrame(
+        [
+            same | {"experiment": "cifar10-vgg", "role": "table_1", "epochs": 50},
+            same | {"experiment": "cifar10-vgg-factors", "role": "figure_1"},
+        ]
+    )
+    assert "cifar10-vgg" not in shown(table, "t").data
+    assert "cifar10-vgg-factors" in shown(table.assign(role="table_1"), "t").data
+
+
+def test_the_source_of_word_vectors_is_in_words() -> None:
+    file = "glove_6b_50d_10k.npz, 34.7% of 14,830 words, tuned"
+    table = pd.DataFrame([{"embeddings": file, "n": 1}])
+    words = "GloVe of 6 billion tokens, 50 numbers a word, 34.7 % of 14,830 words"
+    assert words in shown(table, "t").data
+
+
+def test_a_study_is_described_and_pages_of_the_docs_are_links() -> None:
+    study = opened("cooling", "cooling_full")
+    about = study.about().data
+    assert about.startswith("Study **cooling_full**: Cooling on all of CIFAR-10")
+    html = study.verdicts().data
+    assert "<li>cooling_cifar10: Cooling on CIFAR-10, 10,000 images" in html
+    assert html.count("docs/scorecard.md<") == html.count(
+        'href="../../../docs/scorecard.md"'
+    )
+
+
 def test_values_that_all_rows_share_are_shown_once_above_the_table() -> None:
     shared = {"dataset": "cifar10-10000", "network": "<net>", "status": np.nan}
     table = pd.DataFrame([shared | {"metric": name} for name in ("ece", "nll")])

@@ -44,12 +44,34 @@ def test_accuracy_shows_means_of_the_best_rate_and_the_best_temperature(
     assert list(best.get_xdata()) == [0.1]
 
 
-def test_accuracy_has_the_same_span_in_all_panels_and_ends_at_100() -> None:
+def test_accuracy_has_the_same_span_in_all_panels_and_no_tick_above_100() -> None:
     rows = [training("wrn", 1.0, 0.1, seed, 0.95 - 0.2 * seed) for seed in SEEDS]
     runs = make_runs(rows, [training("gru", 1.0, 0.1, 0, 0.97)])
     first, second = drawn(figures.accuracy, runs)
     low, high = first.get_ylim()
-    assert second.get_ylim() == pytest.approx((100 - (high - low), 100))
+    top = 100 + 0.1 * (high - low)
+    assert second.get_ylim() == pytest.approx((top - (high - low), top))
+    assert max(second.get_yticks()) <= 100
+
+
+def test_the_triangle_of_the_best_is_inside_its_panel_above_every_accuracy() -> None:
+    rows = [
+        training("wrn", temperature, 0.1, seed, accuracy)
+        for temperature, accuracy in ((0.1, 1.0), (1.0, 0.01))
+        for seed in SEEDS
+    ]
+    (axes,) = drawn(figures.accuracy, make_runs(rows))
+    figure = axes.get_figure()
+    figure.draw_without_rendering()
+    (best,) = (line for line in axes.lines if line.get_marker() == "v")
+    (x,), (height,) = best.get_data()
+    _, place = best.get_transform().transform((x, height))
+    half = best.get_markersize() / 2 * figure.dpi / 72
+    box = axes.get_window_extent()
+    assert place + half < box.y1
+    points = np.concatenate([one.get_offsets()[:, 1] for one in axes.collections])
+    highest = axes.transData.transform((1, points.max()))[1]
+    assert highest < place - half
 
 
 def test_spread_has_intervals_of_the_standard_deviation(runs: Runs) -> None:

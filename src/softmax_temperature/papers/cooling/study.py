@@ -343,7 +343,10 @@ def _heating(run: pd.DataFrame) -> pd.DataFrame:
 
 
 def experiments(runs: Runs) -> pd.DataFrame:
-    """The table of experiments for readers: data set, network, role and sizes."""
+    """The table of experiments for readers: data set, network, role and sizes.
+
+    The column `factors` lists the experiment's factors of Cooling.
+    """
     columns = [
         "experiment",
         "dataset",
@@ -359,8 +362,17 @@ def experiments(runs: Runs) -> pd.DataFrame:
     ]
     rows = runs.select(CLASSIFICATION)
     cells = [name.rsplit("/", 2)[0] for name in cell_names(rows)]
+    factors = rows.groupby("experiment")["factor"].agg(_listed)
     table = rows[columns].assign(cells=cells)
+    table.insert(
+        columns.index("change") + 1, "factors", rows["experiment"].map(factors)
+    )
     return table.drop_duplicates("experiment").reset_index(drop=True)
+
+
+def _listed(factors: pd.Series[float]) -> str:
+    """The distinct factors in rising order, as a text."""
+    return ", ".join(f"{factor:g}" for factor in sorted(factors.dropna().unique()))
 
 
 def arms(runs: Runs) -> pd.DataFrame:

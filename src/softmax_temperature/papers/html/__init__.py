@@ -74,6 +74,8 @@ _PAGES.globals |= {
 _ELSEWHERE = ("Claims", "Deviations")
 # Tag of cells that explain the notebook itself.
 _OF_NOTEBOOK = "notebook"
+# A page of the docs, which is not part of the report.
+_DOCS_LINK = re.compile(r"\[(docs/[^]]+\.md)\]\([^)]+\)")
 _HEADING = re.compile(r"^#+ +(.+)$", re.MULTILINE)
 _TEX = re.compile(r"(\$\$?)([^$]+)\1")
 # Tags and attributes that Markdown and pandas write. Other tags are escaped, and other
@@ -410,7 +412,8 @@ def content(notebook: nbformat.NotebookNode) -> str:
         if title in _ELSEWHERE or _OF_NOTEBOOK in cell.metadata.get("tags", []):
             continue
         if is_prose:
-            parts.append(f'<div class="prose">{_html(cell.source)}</div>')
+            text = _DOCS_LINK.sub(r"\1", cell.source)
+            parts.append(f'<div class="prose">{_html(text)}</div>')
         parts += [
             _shown(output, escape(title))
             for output in cell.get("outputs", [])

@@ -79,7 +79,16 @@ _COMMON = ("dataset", "network", "embeddings", "differs", "runs", "status")
 """The columns whose value is shown above a table if all its rows share the value."""
 _KEYS = ("experiment", "sweep", "task")
 """The columns with names from the parameters."""
-_SPELT = ("dataset", "network", "architecture", "variant", "role", "change", "start")
+_SPELT = (
+    "dataset",
+    "network",
+    "architecture",
+    "variant",
+    "role",
+    "change",
+    "factors",
+    "start",
+)
 """The columns with words that may distinguish rows as well as `_KEYS` do."""
 _TASK = ("task", "dataset", "network")
 """The columns that name the task of a row."""
@@ -507,7 +516,8 @@ def shown(
         places = digits if column in numeric else None
         values = zip(words[column], cells, strict=True)
         words[column] = [
-            _text(value, cell, places, column in percent, significant) for value, cell in values
+            _text(value, cell, places, column in percent, significant)
+            for value, cell in values
         ]
     caption, words = _without_common(_without_keys(words))
     words = words.rename(
@@ -662,6 +672,8 @@ def _rounded(value: float, digits: int, significant: int | None = None) -> str:
     if float(value).is_integer():
         return f"{value:,.0f}"
     if significant is not None:
-        digits = max(0, significant - 1 - math.floor(math.log10(abs(value))))
+        # Round first: 0.9999 has as many decimal places as 1.
+        size = math.floor(math.log10(abs(float(f"{value:.{significant}g}"))))
+        digits = max(0, significant - 1 - size)
     text = f"{value:,.{digits}f}"
     return text if float(text.replace(",", "")) else f"{value:.1g}"

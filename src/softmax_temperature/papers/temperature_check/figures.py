@@ -101,7 +101,7 @@ def accuracy(runs: Runs) -> Figure | None:
         means = rows.groupby("inverse_temperature")["validation_accuracy"].mean()
         _mark_at_edge(axes, [means.idxmax()], 0.95, "v", BLACK)
         lost = rows.loc[rows["diverged"].astype(bool), "inverse_temperature"]
-        _mark_at_edge(axes, sorted(lost.unique()), 0.04, "x", HUES[3])
+        _mark_at_edge(axes, sorted(lost.unique()), 0.06, "x", HUES[3])
         _of_inverse_temperatures(axes)
         limits.append(axes.get_ylim())
     _same_span([axes for axes, _ in panels], limits)
@@ -140,8 +140,10 @@ def _same_span(panels: Sequence[Axes], limits: Sequence[tuple[float, float]]) ->
     """
     widest = max((high - low for low, high in limits), default=0)
     span = 1.2 * widest
+    margin = 0.1 * span
     for axes, (low, high) in zip(panels, limits, strict=True):
-        bottom = (low + high - span) / 2
+        middle = (low + high - span) / 2
+        bottom = np.clip(middle, -margin, PERCENT + margin - span)
         axes.set_ylim(bottom, bottom + span)
         axes.set_yticks(
             [tick for tick in axes.get_yticks() if max(bottom, 0) <= tick <= PERCENT]
