@@ -9,8 +9,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from softmax_temperature.metrics.checks import check_count, check_labels, check_probs
+from softmax_temperature.metrics.checks import check_count, check_labels
 from softmax_temperature.metrics.class_order import check_class_order
+from softmax_temperature.metrics.probability_check import check_probs
 
 # Maximum number of elements of a temporary wherever rows are processed in pieces. In
 # float64 such a temporary takes 16 MiB, which the allocator can reuse for the next

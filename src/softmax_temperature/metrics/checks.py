@@ -151,34 +151,6 @@ def check_below_limit(largest: Tensor, logits: Tensor, name: str = "logits") -> 
     )
 
 
-def check_probs(probs: Tensor) -> Tensor:
-    """Refuse probabilities unless they are in [0, 1] and each row sums to one.
-
-    Returns:
-        The probabilities, clipped to [0, 1] if rounding has moved some of them outside.
-    """
-    check_logits(probs, name="probs")
-    # The sum of a half-precision row may differ from one by the type's rounding unit,
-    # and so may a probability that was computed as one minus a sum.
-    tolerance = max(PROBABILITY_TOLERANCE, torch.finfo(probs.dtype).eps)
-    low, high = (bound.item() for bound in torch.aminmax(probs))
-    if low < -tolerance or high > 1 + tolerance:
-        raise ArgumentError(
-            f"probs must lie in [0, 1], got values from {low} to {high}",
-            "Take the softmax of logits.",
-        )
-    sums = probs.sum(dim=1, dtype=torch.float64)
-    worst = int((sums - 1).abs().argmax())
-    if abs(sums[worst].item() - 1) > tolerance:
-        raise ArgumentError(
-            f"probs must have rows that sum to one, got {sums[worst].item():.8g} "
-            f"in row {worst}",
-            "Take the softmax of logits over all classes, or divide each row by its "
-            "sum.",
-        )
-    return probs.clamp(0, 1) if low < 0 or high > 1 else probs
-
-
 def check_labels(
     labels: Tensor,
     scores: Tensor,

@@ -11,7 +11,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from softmax_temperature.metrics.checks import PROBABILITY_TOLERANCE, ArgumentError
+from softmax_temperature.metrics.checks import (
+    PROBABILITY_TOLERANCE,
+    ArgumentError,
+    check_logits,
+)
+from softmax_temperature.metrics.double_softmax import (
+    check_not_double,
+    check_not_log_double,
+)
 
 # A table is judged to hold probabilities if more than this share of its rows sum to
 # one, or to another sum that rows of probabilities may have.
@@ -125,6 +133,37 @@ CENTRE = (
 SHIFT = "If they are logits, subtract 1 from all of them, which changes nothing else."
 
 
+def check_probs(probs: Tensor) -> Tensor:
+    """Refuse probabilities unless they are in [0, 1] and each row sums to one.
+
+    A softmax of probabilities, which a second softmax returns, is refused too.
+
+    Returns:
+        The probabilities, clipped to [0, 1] if rounding has moved some of them outside.
+    """
+    check_logits(probs, name="probs")
+    # The sum of a half-precision row may differ from one by the type's rounding unit,
+    # and so may a probability that was computed as one minus a sum.
+    tolerance = max(PROBABILITY_TOLERANCE, torch.finfo(probs.dtype).eps)
+    low, high = (bound.item() for bound in torch.aminmax(probs))
+    if low < -tolerance or high > 1 + tolerance:
+        raise ArgumentError(
+            f"probs must lie in [0, 1], got values from {low} to {high}",
+            "Take the softmax of logits.",
+        )
+    sums = probs.sum(dim=1, dtype=torch.float64)
+    worst = int((sums - 1).abs().argmax())
+    if abs(sums[worst].item() - 1) > tolerance:
+        raise ArgumentError(
+            f"probs must have rows that sum to one, got {sums[worst].item():.8g} "
+            f"in row {worst}",
+            "Take the softmax of logits over all classes, or divide each row by its "
+            "sum.",
+        )
+    check_not_double(probs, (low, high), name="probs")
+    return probs.clamp(0, 1) if low < 0 or high > 1 else probs
+
+
 def check_not_probs(
     logits: Tensor,
     *,
@@ -154,6 +193,7 @@ def check_not_probs(
     _refuse_constant_sum(rows, low, name, of_network=of_network)
     # Rows of probabilities have no negative number.
     if (low >= LOWEST).double().mean().item() <= SUM_SHARE:
+        check_not_log_double(rows, low, name=name)
         return
     high = rows.amax(dim=1)
     whole = sum_of_columns(rows, low, high)
@@ -174,6 +214,7 @@ def check_not_probs(
             "as a sigmoid's do",
             f"{remedy} {SHIFT}",
         )
+    check_not_log_double(rows, low, name=name)
 
 
 def _refuse_ranks(rows: Tensor, low: Tensor, name: str) -> None:

@@ -9,10 +9,9 @@ from softmax_temperature.metrics.checks import (
     check_count,
     check_labels,
     check_logits,
-    check_probs,
 )
 from softmax_temperature.metrics.class_order import check_class_order
-from softmax_temperature.metrics.probability_check import check_not_probs
+from softmax_temperature.metrics.probability_check import check_not_probs, check_probs
 
 
 def top_accuracy(logits: Tensor, labels: Tensor, *, top: int = 5) -> Tensor:

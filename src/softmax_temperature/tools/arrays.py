@@ -24,6 +24,7 @@ from softmax_temperature.metrics.checks import (
 )
 from softmax_temperature.metrics.class_order import check_class_order
 from softmax_temperature.metrics.label_column import check_no_label_column
+from softmax_temperature.metrics.double_softmax import check_not_double
 from softmax_temperature.metrics.probability_check import (
     FEW_ROWS,
     FROM_COMPLEMENTS,
@@ -1505,6 +1506,8 @@ def _prob_table(values: NDArray[Any], name: str) -> NDArray[np.float64]:
     outside = torch.from_numpy(~inside.all(axis=1))
     wrong = outside | (misses > sum_tolerance(table, len(table)))
     if not bool(wrong.any()):
+        bounds = (float(exact.min()), float(exact.max()))
+        check_not_double(table, bounds, unit=_rounding_unit(values), name=name)
         return exact
     # Do not suggest that the table holds logits if most of its rows are probabilities,
     # because it would be refused as logits, too.
