@@ -14,6 +14,7 @@ from torch import Tensor
 from softmax_temperature.metrics.calibration import CHUNK, binned_sums, equal_width_bins
 from softmax_temperature.metrics.checks import (
     ArgumentError,
+    check_argument_order,
     check_count,
     check_labels,
     check_logits,
@@ -114,6 +115,7 @@ def fit_temperature(
             `criterion` is unknown, `bins` is below 1, or `grid` is not increasing and
             positive.
     """
+    check_argument_order(logits, labels)
     check_logits(logits, masked=True)
     check_labels(labels, logits, masked=True)
     check_no_label_column(logits, labels)
@@ -171,6 +173,7 @@ def temperature_interval(
     Raises:
         ValueError: If an argument is malformed.
     """
+    check_argument_order(logits, labels)
     check_logits(logits, masked=True)
     check_labels(labels, logits, masked=True)
     check_no_label_column(logits, labels)

@@ -31,6 +31,7 @@ from softmax_temperature.cooling.structure import Structure, check_unchanged
 from softmax_temperature.metrics.checks import (
     ArgumentError,
     as_rows,
+    check_argument_order,
     check_at_least_zero,
     check_labels,
     check_logits,
@@ -327,6 +328,7 @@ class Cooling:
 
 def _checked_rows(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     """Check logits (n, classes, ...) and labels; return one row for each label."""
+    check_argument_order(logits, labels)
     rows, classes = as_rows(logits, labels)
     check_logits(rows, masked=True)
     check_labels(classes, rows, masked=True)

@@ -10,6 +10,7 @@ from softmax_temperature.metrics.checks import (
     ArgumentError,
     all_finite,
     as_rows,
+    check_argument_order,
     check_below_limit,
     check_count,
     check_labels,
@@ -267,6 +268,7 @@ class SampleLoss(Loss):
 
 def split_rows(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     """Reshape logits and labels to one row per sample or pixel."""
+    check_argument_order(logits, labels)
     if not isinstance(logits, Tensor) or logits.ndim < 2:
         check_logits(logits, values=False)
     if is_soft(logits, labels):
@@ -337,6 +339,7 @@ def check_batch(
         sigmoids: Whether to also refuse logits that look like the outputs of a sigmoid,
             unless the autograd graph shows that no sigmoid returned them.
     """
+    check_argument_order(logits, labels)
     check_logits(logits, values=False)
     readable = may_be_read(logits, labels)
     masked = _masked_classes(logits) if readable else None

@@ -16,6 +16,7 @@ from softmax_temperature.losses.base import (
 from softmax_temperature.losses.cross_entropy import soft_cross_entropy_terms
 from softmax_temperature.metrics.checks import (
     ArgumentError,
+    check_argument_order,
     check_logits,
     check_tensor,
     is_number_between,
@@ -44,6 +45,7 @@ def label_smoothing_loss(
     Raises:
         ValueError: If a shape or a value is wrong.
     """
+    check_argument_order(logits, labels)
     check_logits(logits, values=False)
     loss: Tensor = LabelSmoothingLoss(smoothing, ignore_index=None)(logits, labels)
     return loss

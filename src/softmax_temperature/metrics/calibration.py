@@ -9,7 +9,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from softmax_temperature.metrics.checks import check_count, check_labels
+from softmax_temperature.metrics.checks import (
+    check_argument_order,
+    check_count,
+    check_labels,
+)
 from softmax_temperature.metrics.class_order import check_class_order
 from softmax_temperature.metrics.probability_check import check_probs
 
@@ -179,6 +183,7 @@ def debiased_calibration_error(
 
 def _checked(probs: Tensor, labels: Tensor, bins: int) -> Tensor:
     """Check the arguments, and return the probabilities, clipped to [0, 1]."""
+    check_argument_order(probs, labels, name="probs")
     probs = check_probs(probs)
     check_labels(labels, probs)
     check_class_order(labels, probs)

@@ -37,6 +37,8 @@ TOO_FEW_RESAMPLES = (
     f"fewer than {FEWEST_RESAMPLES} resamples do not give a 90 % interval"
 )
 MORE_RESAMPLES = "Give 1000 or more, or 0 for no intervals."
+# One-hot scores are taken for labels only if there are at least this many rows.
+FEWEST_IN_ORDER = 20
 # Number of elements that are compared at once.
 PIECE = 1 << 20
 # The largest numbers of floating-point types. A logit that equals one of them is
@@ -148,6 +150,65 @@ def check_below_limit(largest: Tensor, logits: Tensor, name: str = "logits") -> 
         f"{name} must be below the largest float, got {highest:.5g} in row {row}, "
         f"class {column}",
         AT_LIMIT,
+    )
+
+
+def check_argument_order(scores: Any, labels: Any, *, name: str = "logits") -> None:
+    """Refuse labels in place of scores and scores in place of labels.
+
+    Keras and scikit-learn take the labels first. One-hot or soft labels have the shape
+    of the scores, so that only two signs reveal the order. Scores come from a network
+    and have a gradient, labels do not; scores with a gradient therefore are in the
+    right place. And no network returns exactly one 1 and otherwise 0 in every row. The
+    gradient alone is no proof, because soft labels may be learned from fixed logits;
+    the rows of the scores must sum to one as well.
+
+    Args:
+        scores: Logits or probabilities, shape (n, classes, ...).
+        labels: Class indices (n, ...), or probabilities (n, classes, ...).
+        name: Name of the scores in messages.
+    """
+    both = isinstance(scores, Tensor) and isinstance(labels, Tensor)
+    if not both or not labels.is_floating_point() or labels.ndim < 2:
+        return
+    if _are_swapped(scores, labels):
+        raise ArgumentError(
+            f"{name} and labels look swapped, got {scores.dtype} of shape "
+            f"{tuple(scores.shape)} before {labels.dtype} of shape "
+            f"{tuple(labels.shape)}",
+            f"Give the {name} first. If the order is right, detach the labels.",
+        )
+
+
+def _are_swapped(scores: Tensor, labels: Tensor) -> bool:
+    """Answer `check_argument_order` for floating-point labels (n, classes, ...)."""
+    if scores.requires_grad or scores.is_complex():
+        return False
+    if scores.shape == (labels.shape[0], *labels.shape[2:]):
+        # Class indices before the scores of each sample or pixel.
+        return scores.ndim == 1 or not scores.is_floating_point()
+    if scores.shape != labels.shape:
+        return False
+    readable = may_be_read(scores, labels)
+    if torch.is_grad_enabled() and labels.requires_grad:
+        # Wait for a GPU here, because labels hardly ever have a gradient.
+        return is_transformed(scores, labels) or _sum_to_one(scores)
+    few = scores.numel() < FEWEST_IN_ORDER * scores.shape[1]
+    if not readable or few or not is_one_hot(scores[:1]):
+        return False
+    return is_one_hot(scores) and not is_one_hot(labels)
+
+
+def _sum_to_one(scores: Tensor) -> bool:
+    """Whether all rows or pixels lie in [0, 1] and sum to one, as labels do."""
+    if scores.is_floating_point() and not all_finite(scores):
+        return False
+    misses = (scores.sum(dim=1, dtype=torch.float64) - 1).abs()
+    tolerance = PROBABILITY_TOLERANCE
+    if scores.is_floating_point():
+        tolerance = max(tolerance, torch.finfo(scores.dtype).eps)
+    return bool(((scores >= 0) & (scores <= 1 + tolerance)).all()) and bool(
+        (misses <= tolerance).all()
     )
 
 

@@ -46,6 +46,7 @@ ONE_SOFTMAX = (
     "Drop the second softmax: give the logits, or the softmax of the logits. To undo "
     "it, add the same number to the logarithms of a row, so that they sum to 1."
 )
+BEFORE_SOFTMAX = "Give the logits from before the softmax."
 ONE_SIGMOID = (
     "Drop the second sigmoid: give the logits, or the sigmoid of the logits. To undo "
     "it, take log(q / (1 - q))."
@@ -126,7 +127,7 @@ def check_not_log_double(logits: Tensor, low: Tensor, *, name: str) -> None:
             f"{name} are probabilities plus a number in each row, or the logarithms of "
             "their softmax: with such a number, all rows lie in [0, 1] and sum to 1, "
             f"and {count} of {rows} touch 0 or 1",
-            ONE_SOFTMAX,
+            BEFORE_SOFTMAX,
         )
 
 

@@ -28,6 +28,7 @@ from softmax_temperature.metrics.calibration import (
 )
 from softmax_temperature.metrics.checks import (
     ArgumentError,
+    check_argument_order,
     check_bootstrap,
     check_count,
     check_labels,
@@ -195,6 +196,7 @@ def _check(
     *,
     name: str = "logits",
 ) -> None:
+    check_argument_order(logits, labels, name=name)
     check_logits(logits, name=name, masked=True)
     check_labels(labels, logits, masked=True)
     check_class_order(labels, logits)

@@ -6,6 +6,7 @@ from torch import Tensor
 
 from softmax_temperature.metrics.checks import (
     ArgumentError,
+    check_argument_order,
     check_count,
     check_labels,
     check_logits,
@@ -30,6 +31,7 @@ def top_accuracy(logits: Tensor, labels: Tensor, *, top: int = 5) -> Tensor:
     Raises:
         ValueError: If an argument is malformed.
     """
+    check_argument_order(logits, labels)
     check_logits(logits, masked=True)
     check_labels(labels, logits, masked=True)
     check_class_order(labels, logits)
@@ -51,6 +53,7 @@ def negative_log_likelihood(logits: Tensor, labels: Tensor) -> Tensor:
     Raises:
         ValueError: If an argument is malformed, or the logits are probabilities.
     """
+    check_argument_order(logits, labels)
     check_logits(logits, masked=True)
     check_labels(labels, logits, masked=True)
     check_class_order(labels, logits)
@@ -71,6 +74,7 @@ def brier_score(probs: Tensor, labels: Tensor) -> Tensor:
     Raises:
         ValueError: If an argument is malformed.
     """
+    check_argument_order(probs, labels, name="probs")
     probs = check_probs(probs)
     check_labels(labels, probs)
     check_class_order(labels, probs)

@@ -21,10 +21,11 @@ from softmax_temperature.metrics.checks import (
     check_labels,
     check_logits,
     check_not_wrapped,
+    is_one_hot,
 )
 from softmax_temperature.metrics.class_order import check_class_order
-from softmax_temperature.metrics.label_column import check_no_label_column
 from softmax_temperature.metrics.double_softmax import check_not_double
+from softmax_temperature.metrics.label_column import check_no_label_column
 from softmax_temperature.metrics.probability_check import (
     FEW_ROWS,
     FROM_COMPLEMENTS,
@@ -1265,11 +1266,21 @@ def _refuse_swapped(values: NDArray[Any], labels: NDArray[Any], name: str) -> No
     """Refuse scores and labels that were given in the wrong order."""
     one_each = values.ndim == 1 or values.shape[1:] == (1,)
     is_table = labels.ndim == 2 and labels.shape[1] > 1 and labels.dtype.kind == "f"
-    if one_each and is_table:
+    # One-hot labels have the shape of the scores.
+    one_hot = (
+        is_table
+        and values.shape == labels.shape
+        and len(values) >= FEW_ROWS
+        and values.dtype.kind in "fiub"
+        and is_one_hot(values[:1])
+        and is_one_hot(values)
+        and not is_one_hot(labels)
+    )
+    if one_hot or (one_each and is_table):
         raise ArgumentError(
             f"{name} and labels look swapped, got shapes {values.shape} and "
             f"{labels.shape}",
-            "Give the logits first.",
+            "Give the scores first.",
         )
 
 
