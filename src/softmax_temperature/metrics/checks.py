@@ -156,12 +156,11 @@ def check_below_limit(largest: Tensor, logits: Tensor, name: str = "logits") -> 
 def check_argument_order(scores: Any, labels: Any, *, name: str = "logits") -> None:
     """Refuse labels in place of scores and scores in place of labels.
 
-    Keras and scikit-learn take the labels first. One-hot or soft labels have the shape
-    of the scores, so that only two signs reveal the order. Scores come from a network
-    and have a gradient, labels do not; scores with a gradient therefore are in the
-    right place. And no network returns exactly one 1 and otherwise 0 in every row. The
-    gradient alone is no proof, because soft labels may be learned from fixed logits;
-    the rows of the scores must sum to one as well.
+    Losses in Keras and metrics in scikit-learn take the labels first. Soft labels have
+    the shape of the scores, so only two signs reveal that they are swapped. The first
+    is that the labels alone require a gradient. They may also be learned for fixed
+    logits, so the scores must sum to one in each row as well, unless they cannot be
+    read. The second is that all scores are one-hot, and the labels are not.
 
     Args:
         scores: Logits or probabilities, shape (n, classes, ...).
@@ -171,30 +170,44 @@ def check_argument_order(scores: Any, labels: Any, *, name: str = "logits") -> N
     both = isinstance(scores, Tensor) and isinstance(labels, Tensor)
     if not both or not labels.is_floating_point() or labels.ndim < 2:
         return
-    if _are_swapped(scores, labels):
-        raise ArgumentError(
-            f"{name} and labels look swapped, got {scores.dtype} of shape "
-            f"{tuple(scores.shape)} before {labels.dtype} of shape "
-            f"{tuple(labels.shape)}",
-            f"Give the {name} first. If the order is right, detach the labels.",
-        )
+    sign = _sign_of_swap(scores, labels, name)
+    if sign:
+        fault, remedy = sign
+        raise ArgumentError(f"{name} and labels look swapped: {fault}", remedy)
 
 
-def _are_swapped(scores: Tensor, labels: Tensor) -> bool:
-    """Answer `check_argument_order` for floating-point labels (n, classes, ...)."""
+def _sign_of_swap(scores: Tensor, labels: Tensor, name: str) -> tuple[str, str] | None:
+    """The fault and the remedy if scores and floating-point labels are swapped."""
+    first = f"Give the {name} first."
     if scores.requires_grad or scores.is_complex():
-        return False
+        return None
     if scores.shape == (labels.shape[0], *labels.shape[2:]):
         # Class indices before the scores of each sample or pixel.
-        return scores.ndim == 1 or not scores.is_floating_point()
+        shapes = f"got shapes {tuple(scores.shape)} and {tuple(labels.shape)}"
+        whole = not scores.is_floating_point()
+        return (shapes, first) if whole or scores.ndim == 1 else None
     if scores.shape != labels.shape:
-        return False
-    readable = may_be_read(scores, labels)
+        return None
     if torch.is_grad_enabled() and labels.requires_grad:
+        remedy = f"{first} If they are in this order, detach the labels."
+        fault = f"only the labels require a gradient, not the {name}"
         # Wait for a GPU here, because labels hardly ever have a gradient.
-        return is_transformed(scores, labels) or _sum_to_one(scores)
+        swapped = is_transformed(scores, labels) or _sum_to_one(scores)
+        return (fault, remedy) if swapped else None
+    return (
+        (f"the {name} are one-hot, and the labels are not", first)
+        if _only_first_is_one_hot(scores, labels)
+        else None
+    )
+
+
+def _only_first_is_one_hot(scores: Tensor, labels: Tensor) -> bool:
+    """Whether scores in at least `FEWEST_IN_ORDER` rows, but not labels, are one-hot.
+
+    The first row rules this out for almost all scores.
+    """
     few = scores.numel() < FEWEST_IN_ORDER * scores.shape[1]
-    if not readable or few or not is_one_hot(scores[:1]):
+    if few or not may_be_read(scores, labels) or not is_one_hot(scores[:1]):
         return False
     return is_one_hot(scores) and not is_one_hot(labels)
 
