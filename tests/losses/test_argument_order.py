@@ -101,13 +101,16 @@ def test_labels_learned_for_fixed_logits_are_accepted() -> None:
 
 def test_the_order_is_checked_inside_transforms() -> None:
     def right(weight: Tensor) -> Tensor:
-        return FocalLoss()(INPUTS @ weight, ONE_HOT)
+        loss: Tensor = FocalLoss()(INPUTS @ weight, ONE_HOT)
+        return loss
 
     def wrong(weight: Tensor) -> Tensor:
-        return FocalLoss()(ONE_HOT, (INPUTS @ weight).softmax(dim=1))
+        loss: Tensor = FocalLoss()(ONE_HOT, (INPUTS @ weight).softmax(dim=1))
+        return loss
 
     def of_indices(weight: Tensor) -> Tensor:
-        return FocalLoss()(INPUTS @ weight, CLASS_INDICES)
+        loss: Tensor = FocalLoss()(INPUTS @ weight, CLASS_INDICES)
+        return loss
 
     def hessian(function: Callable[[Tensor], Tensor]) -> Callable[[Tensor], Tensor]:
         return torch.func.jacrev(torch.func.grad(function))

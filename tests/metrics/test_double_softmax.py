@@ -111,7 +111,7 @@ def unsure(kind: str, classes: int, seed: int) -> Tensor:
     """Logits of a model, before they are divided so that they span about 1."""
     raw = logits(classes, 1.0, seed)
     top = raw.argmax(dim=1, keepdim=True)
-    return {
+    forms: dict[str, Tensor] = {
         "normal": raw,
         "uniform": torch.special.ndtr(raw),
         "relu": raw.relu(),
@@ -119,7 +119,8 @@ def unsure(kind: str, classes: int, seed: int) -> Tensor:
         "saturated": raw.mul(0.1).scatter_add(1, top, torch.full_like(raw, 5.0)),
         "cosines": torch.nn.functional.normalize(raw, dim=1),
         "smoothed": (0.9 * (4 * raw).softmax(dim=1) + 0.1 / classes).log(),
-    }[kind]
+    }
+    return forms[kind]
 
 
 @pytest.mark.parametrize(
