@@ -99,6 +99,7 @@ def check_logits(
             must stay unmasked.
     """
     check_tensor(logits, name)
+    _check_not_decided(logits, name)
     if not logits.is_floating_point():
         raise ArgumentError(
             f"{name} must be floating point, got {logits.dtype}",
@@ -132,6 +133,36 @@ def check_logits(
         )
     elif values:
         check_below_limit(logits.detach().amax(dim=1), logits, name)
+
+
+def predicted_classes(name: str) -> ArgumentError:
+    """The error for predicted classes, as numbers or one-hot, given as scores."""
+    return ArgumentError(
+        f"{name} must be numbers of shape (n, classes), but they look like predicted "
+        "classes",
+        "Give the scores that the classes were predicted from.",
+    )
+
+
+def _check_not_decided(scores: Tensor, name: str) -> None:
+    """Refuse whole numbers that are evidently predicted classes, not scores.
+
+    They have one number per row, or are one-hot integers. One-hot floats are not
+    refused, because a tree may return them as probabilities.
+    """
+    if scores.is_complex() or scores.dtype == torch.bool or not scores.numel():
+        return
+    if scores.is_floating_point():
+        if scores.ndim != 1 or len(scores) < 2 or not may_be_read(scores):
+            return
+        decided = bool((scores == scores.floor()).all() and (scores >= -1).all())
+    else:
+        shape = tuple(scores.shape)
+        one_each = scores.ndim == 1 or (scores.ndim == 2 and shape[1] == 1)
+        readable = scores.ndim == 2 and may_be_read(scores)
+        decided = one_each or (readable and is_one_hot(scores))
+    if decided:
+        raise predicted_classes(name)
 
 
 def check_below_limit(largest: Tensor, logits: Tensor, name: str = "logits") -> None:
@@ -481,9 +512,25 @@ def check_tensor(value: Any, name: str) -> None:
     if isinstance(value, Tensor):
         return
     message = f"{name} must be a torch tensor, got {type(value).__name__}"
-    if isinstance(value, list | tuple) and all(isinstance(v, Tensor) for v in value):
+    if is_list_of_tables(value):
+        shape = tuple(value[0].shape)
+        message += (
+            f" of {len(value)} tables of shape {shape}. If they are batches, join them: "
+            "torch.cat(batches). If each belongs to another output, as predict_proba of "
+            "a classifier with several outputs returns, give one, with its labels."
+        )
+    elif isinstance(value, list | tuple) and all(isinstance(v, Tensor) for v in value):
         message += ". Join the batches: torch.cat(batches)."
     raise TypeError(message)
+
+
+def is_list_of_tables(value: Any) -> bool:
+    """Whether `value` is a list of two or more tables with equally many rows."""
+    if not isinstance(value, list | tuple) or len(value) < 2:
+        return False
+    if not all(isinstance(each, Tensor | np.ndarray) for each in value):
+        return False
+    return all(each.ndim == 2 and len(each) == len(value[0]) for each in value)
 
 
 def check_one_tensor(output: Any, name: str, purpose: str) -> None:

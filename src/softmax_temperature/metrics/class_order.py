@@ -42,6 +42,8 @@ FOUND_RATIO = 4
 # deviations above chance. An accuracy on fewer than `FEWEST_ROWS` rows is not judged.
 NEAR_CHANCE = 1
 FEWEST_ROWS = 20
+# The largest number of steps of a logistic regression; most take fewer than ten.
+MOST_STEPS = 30
 # The largest number of classes for which a message shows the whole order.
 MOST_SHOWN = 20
 CHECK_ORDER = "check that labels and columns are in the same order"
@@ -153,6 +155,88 @@ def no_better_than_chance(labels: Tensor, scores: Tensor) -> bool:
         return share + NEAR_CHANCE * math.sqrt(share * (1 - share) / len(numbers))
 
     return accuracy <= min(near(chance), near(0.5))
+
+
+def threshold_hint(labels: Tensor, scores: Tensor) -> str:
+    """A sentence about scores of two classes whose threshold is evidently not 0.
+
+    Every row is then predicted as the same class although the scores tell the classes
+    apart, as with a credit score from 300 to 850. The evidence is that two likelihood
+    ratios are large: that of a shift of the scores, and that of the scores themselves.
+    The shifted scores must also predict both classes. The text is empty otherwise, as
+    for a calibrated model of a rare class, which no shift improves.
+
+    Args:
+        labels: Shape (n,), 0 or 1.
+        scores: Logits or log-probabilities, shape (n, 2).
+    """
+    if scores.shape[1] != 2 or len(labels) < FEWEST_ROWS:
+        return ""
+    margins = (scores[:, 1] - scores[:, 0]).detach().cpu()
+    low, high = (bound.item() for bound in torch.aminmax(margins))
+    # A tie is predicted as class 0.
+    if not (math.isfinite(low) and math.isfinite(high)) or low < 0 < high:
+        return ""
+    predicted = int(low >= 0)
+    right = labels.cpu().double()
+    others = (right != predicted).double().mean().item()
+    spread = margins.double().std().item()
+    if low == high or spread == 0 or others in (0, 1):
+        return ""
+    standard = margins.double() / spread
+    ones = torch.ones_like(standard)
+    centred = standard - standard.mean()
+    of_both, (base, slope) = _logistic(torch.stack([ones, centred], 1), right)
+    of_scale, _ = _logistic(standard[:, None], right)
+    of_shares = -sum(
+        share * math.log(share) * len(right) for share in (others, 1 - others)
+    )
+    if slope == 0 or 2 * (min(of_scale, of_shares) - of_both) < CLEAR_DIFFERENCE**2:
+        return ""
+    threshold = (standard.mean().item() - base / slope) * spread
+    if not low < threshold < high:
+        return ""
+    negate = ""
+    if slope < 0:
+        negate = (
+            " Larger scores of class 1 go with labels of class 0, so negate it, too."
+        )
+    return (
+        f"Every row is predicted class {predicted}, but {100 * others:.0f} % of the "
+        f"labels are {1 - predicted}, and the classes part near {threshold:.3g}, not "
+        "near 0: if the score of class 1 (minus that of class 0) is not the log-odds, "
+        f"subtract its threshold.{negate}"
+    )
+
+
+def _logistic(columns: Tensor, labels: Tensor) -> tuple[float, list[float]]:
+    """The least negative log-likelihood of a logistic regression, with its weights.
+
+    Newton's method with halved steps. If the columns separate the labels, the weights
+    are those of its last step.
+
+    Args:
+        columns: Shape (n, weights), float64.
+        labels: Shape (n,), 0 or 1, float64.
+    """
+
+    def loss(weights: Tensor) -> float:
+        logits = columns @ weights
+        return (torch.nn.functional.softplus(logits) - labels * logits).sum().item()
+
+    weights = columns.new_zeros(columns.shape[1])
+    least = loss(weights)
+    ridge = 1e-9 * len(labels) * torch.eye(len(weights), dtype=columns.dtype)
+    for _ in range(MOST_STEPS):
+        probs = torch.sigmoid(columns @ weights)
+        curvature = (columns.mT * (probs * (1 - probs))) @ columns + ridge
+        step = torch.linalg.solve(curvature, columns.mT @ (labels - probs))
+        while (lower := loss(weights + step)) > least and step.abs().max() > 1e-9:
+            step = step / 2
+        if least - lower < 1e-6:
+            break
+        weights, least = weights + step, lower
+    return least, weights.tolist()
 
 
 def predictions_without_labels(labels: Tensor, scores: Tensor) -> str:

@@ -21,7 +21,9 @@ from softmax_temperature.metrics.checks import (
     check_labels,
     check_logits,
     check_not_wrapped,
+    is_list_of_tables,
     is_one_hot,
+    predicted_classes,
 )
 from softmax_temperature.metrics.class_order import check_class_order
 from softmax_temperature.metrics.double_softmax import check_not_double
@@ -499,6 +501,15 @@ def as_numpy(value: Any) -> NDArray[Any]:
     try:
         array = np.asarray(value)
     except ValueError as error:
+        if is_list_of_tables(value):
+            shapes = list(dict.fromkeys(str(part.shape) for part in value))
+            raise ArgumentError(
+                f"a {noun} has {len(value)} tables of {len(value[0])} rows, of shapes "
+                f"such as {', '.join(shapes[:MOST_NAMED])}, as predict_proba of a "
+                "classifier with several outputs returns",
+                "Give one table with the labels of its output, such as "
+                "logits[k] and labels[:, k].",
+            ) from error
         shapes = list(dict.fromkeys(str(_shape(part) or "?") for part in value))
         shown = ", ".join(shapes[:MOST_NAMED])
         raise ArgumentError(
@@ -1329,11 +1340,11 @@ def _refuse_decisions(
     if values.shape[1] == 1:
         whole = bool((values == np.floor(values)).all())
         if whole and len(values) >= fewest and _may_be_classes(values, labels):
-            raise _decisions(name)
+            raise predicted_classes(name)
     # Look at the first row first: if it has numbers other than 0 and 1, the rest of a
     # large table need not be read.
     elif np.isin(values[0], (0, 1)).all() and np.isin(values, (0, 1)).all():
-        raise _decisions(name)
+        raise predicted_classes(name)
 
 
 def _may_be_classes(values: NDArray[Any], labels: NDArray[Any]) -> bool:
@@ -1375,14 +1386,6 @@ def _refuse_quantised(values: NDArray[Any], name: str, remedy: str) -> None:
             f"{256 - 128 * classes}",
             remedy,
         )
-
-
-def _decisions(name: str) -> ArgumentError:
-    return ArgumentError(
-        f"{name} must be numbers of shape (n, classes), but they look like predicted "
-        "classes",
-        "Give the scores that the classes were predicted from.",
-    )
 
 
 def _refuse_label_zeros(

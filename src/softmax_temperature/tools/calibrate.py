@@ -29,6 +29,7 @@ from softmax_temperature.metrics.class_order import (
     CHECK_ORDER,
     no_better_than_chance,
     predictions_without_labels,
+    threshold_hint,
 )
 from softmax_temperature.metrics.report import SCORES, ArmStatistics
 from softmax_temperature.papers.shared.figures import encoded, encoded_untrimmed
@@ -663,6 +664,8 @@ def _report(
     scale, data["verdict"] = _advice(fit | settings, metrics, scaled, unscaled)
     if unlabelled := predictions_without_labels(labels, logits):
         data["verdict"] += f" {unlabelled}"
+    elif hint := threshold_hint(labels, logits):
+        data["verdict"] += f" {hint}"
     # Advice that already says to check the columns needs no second hint.
     elif CHECK_COLUMNS not in data["verdict"] and no_better_than_chance(labels, logits):
         accuracy = f"{100 * metrics['before']['accuracy']:.1f}"

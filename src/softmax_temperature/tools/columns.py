@@ -28,8 +28,19 @@ KEY = re.compile(
 CAMEL_KEY = re.compile(r".*[a-z]I[Dd]s?")
 # Names of columns that summarise a row's prediction.
 SUMMARY = re.compile(
-    r"confidences?|confs?|max_(?:probs?|probability|logit)|msp|entropy|margin|nll"
-    r"|sample_weights?|pred(?:icted)?_(?:label|class)|top_?1"
+    r"confidences?|confs?|conf(?:idence)?_scores?|msp|entropy|margin|nll"
+    r"|(?:max|top_?1?|best|pred(?:icted)?)_(?:scores?|probs?|proba|probability|logit"
+    r"|conf(?:idence)?)"
+    r"|(?:sample|instance|example|row|case|class|importance|sampling)_(?:weights?|wts?)"
+    r"|pred(?:icted)?_(?:label|class)|top_?1"
+)
+# Names of columns of weights, losses and the like, which are at least 0. A class may
+# have such a name, too, as in win, draw and loss. A column is recognised by it only if
+# none of its numbers is negative, while the table's other columns hold negative ones.
+NEVER_NEGATIVE = re.compile(
+    r"weights?|wts?|loss(?:es)?|(?:ce|bce|log|focal|sample|row)_loss|cross_entropy"
+    r"|ppl|perplexity|(?:un)?certainty|variance|std|stddev|freq(?:uency)?|counts?"
+    r"|latency(?:_ms)?|duration|elapsed|time(?:_ms)?|timestamp|lengths?"
 )
 # Names of a binary classifier's only column. If there are other columns, a column with
 # such a name summarises the prediction.
@@ -123,6 +134,8 @@ def foreign_columns(
         )
         if name not in reasons and (by_name or _counts_rows(column)):
             reasons[name] = BY_NAME if by_name else COUNTS
+    if classes:
+        _add_never_negative(reasons, names, values)
     if classes and len(values) >= FEW_ROWS:
         _add_summaries(reasons, names, values)
         _add_whole(reasons, names, values, numbered)
@@ -207,6 +220,26 @@ def _counts_rows(column: NDArray[Any]) -> bool:
     # Ignore numpy's warning: the difference of two masked scores, -inf, is NaN.
     with np.errstate(invalid="ignore"):
         return bool((np.diff(column) == 1).all())
+
+
+def _add_never_negative(
+    reasons: dict[str, str], names: Sequence[str], values: NDArray[np.float64]
+) -> None:
+    """Add to `reasons` columns of weights or losses beside logits.
+
+    The other columns must be at least two, and each must hold a negative number.
+    """
+    with np.errstate(invalid="ignore"):
+        negative = (values < 0).any(axis=0)
+    places = [place for place, name in enumerate(names) if name not in reasons]
+    found = [
+        place
+        for place in places
+        if not negative[place] and NEVER_NEGATIVE.fullmatch(_joined(names[place]))
+    ]
+    others = [place for place in places if place not in found]
+    if len(others) > 1 and bool(negative[others].all()):
+        reasons |= {names[place]: BY_NAME for place in found}
 
 
 def _add_whole(

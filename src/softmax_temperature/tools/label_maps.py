@@ -61,6 +61,15 @@ def check_map_labels(
 ) -> None:
     """Raise unless `labels` has one class per pixel of logits (n, classes, ...)."""
     expected = (logits.shape[0], *logits.shape[2:])
+    tables, rows = logits.shape[:2]
+    if logits.ndim == 3 and labels.shape in ((rows,), (rows, tables)) != expected:
+        only = "" if labels.ndim == 1 else f" and {name}labels[:, k]"
+        raise ArgumentError(
+            f"{name}logits hold {tables} tables of shape {logits.shape[1:]} for "
+            f"{name}labels {labels.shape}, as predict_proba of a classifier with "
+            "several outputs returns",
+            f"Give one table with the labels of its output: {name}logits[k]{only}.",
+        )
     if labels.shape != expected:
         raise ArgumentError(
             f"{name}labels must have shape {expected}, one class per pixel of "
@@ -93,8 +102,6 @@ def _remedy(labels: NDArray[Any], logits: tuple[int, ...]) -> str:
     shape = labels.shape
     if len(logits) == 3 and shape == (samples * middle,) != (samples * last,):
         return f"Join the batches: logits.reshape(-1, {last})."
-    if len(logits) == 3 and shape == (middle,):
-        return f"Give one of the {samples} tables of shape {logits[1:]}."
     if shape == (samples,):
         return "Give logits of shape (n, classes), such as the mean of several views."
     return map_remedy(labels, logits, single=True)

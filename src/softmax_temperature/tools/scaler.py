@@ -33,6 +33,7 @@ from softmax_temperature.metrics.class_order import (
     CHECK_ORDER,
     no_better_than_chance,
     predictions_without_labels,
+    threshold_hint,
 )
 from softmax_temperature.metrics.pair_columns import pair_classes
 from softmax_temperature.metrics.probability_check import (
@@ -344,6 +345,8 @@ def _doubt(fit: TemperatureFit, logits: Tensor, labels: Tensor) -> str:
             "No temperature fits: the logits separate the labels. They are left as "
             f"they are. {CHECK_TRUE_LABELS}"
         )
+    if hint := threshold_hint(labels, logits):
+        return hint
     if fit.at_bound:
         return (
             "No temperature fits: the logits say nothing about the labels. They are "

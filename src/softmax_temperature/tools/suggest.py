@@ -55,6 +55,17 @@ SEARCH = "cosine_classifier.train_temperature_grid"
 # Embeddings count as lying on one line if their float32 directions deviate from it by
 # less than this.
 ON_LINE = 1e-6
+# Labels count as no better than chance if one of this many permutations separates the
+# embeddings as well. Fewer rows than `FEWEST_JUDGED` are not judged, and of many rows a
+# part: at most `MOST_OF_CLASS` of a class, and `MOST_JUDGED` in all.
+PERMUTATIONS = 99
+FEWEST_JUDGED = 20
+MOST_OF_CLASS = 50
+MOST_JUDGED = 2000
+NOT_SEPARATED = (
+    "The labels do not separate the embeddings better than chance: check that both are "
+    "in the same order."
+)
 
 
 @dataclass(frozen=True)
