@@ -515,9 +515,9 @@ def check_tensor(value: Any, name: str) -> None:
     if is_list_of_tables(value):
         shape = tuple(value[0].shape)
         message += (
-            f" of {len(value)} tables of shape {shape}. If they are batches, join them: "
-            "torch.cat(batches). If each belongs to another output, as predict_proba of "
-            "a classifier with several outputs returns, give one, with its labels."
+            f" of {len(value)} tables of shape {shape}. Join batches: "
+            "torch.cat(batches). If each belongs to another output, as predict_proba "
+            "of a classifier with several outputs returns, give one, with its labels."
         )
     elif isinstance(value, list | tuple) and all(isinstance(v, Tensor) for v in value):
         message += ". Join the batches: torch.cat(batches)."

@@ -63,12 +63,12 @@ def check_map_labels(
     expected = (logits.shape[0], *logits.shape[2:])
     tables, rows = logits.shape[:2]
     if logits.ndim == 3 and labels.shape in ((rows,), (rows, tables)) != expected:
-        only = "" if labels.ndim == 1 else f" and {name}labels[:, k]"
+        only = "" if labels.ndim == 1 else " and labels[:, k]"
         raise ArgumentError(
             f"{name}logits hold {tables} tables of shape {logits.shape[1:]} for "
             f"{name}labels {labels.shape}, as predict_proba of a classifier with "
             "several outputs returns",
-            f"Give one table with the labels of its output: {name}logits[k]{only}.",
+            f"Give one table with the labels of its output, such as logits[k]{only}.",
         )
     if labels.shape != expected:
         raise ArgumentError(

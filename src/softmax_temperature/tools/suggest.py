@@ -96,6 +96,8 @@ class Suggestion:
         search: Results of the search: `plateau`, `best_accuracy` and `standard_error`
             (fractions), `test_rows`, `epochs`, and `lost`, the loss by rule on the
             user's data. None if there was no search.
+        separated: Whether the labels separate the embeddings better than labels in
+            random order do.
     """
 
     inverse_temperature: float
@@ -108,6 +110,7 @@ class Suggestion:
     statistics: dict[str, float]
     study: str
     search: dict[str, Any] | None = None
+    separated: bool = True
 
     def __str__(self) -> str:
         table = pd.DataFrame.from_dict(
@@ -122,6 +125,8 @@ class Suggestion:
             table["here"] = self.search["lost"]
         table = table.map(lambda lost: "" if pd.isna(lost) else f"{lost:.1f}")
         table.insert(0, "value", [f"{value:.3g}" for value in self.rules.values()])
+        if not self.separated:
+            headline += f" {NOT_SEPARATED}"
         return f"Inverse temperature {headline}\nThe study: {self.study}.\n\n{table}"
 
     def _headline_of_rule(self) -> str:
@@ -213,6 +218,40 @@ def suggest_temperature(
         },
         statistics=statistics,
         study=study,
+        separated=_are_separated(*rows),
+    )
+
+
+def _are_separated(embeddings: torch.Tensor, labels: torch.Tensor) -> bool:
+    """Whether the labels separate the embeddings better than their permutations do.
+
+    The measure is the scatter of the class means of the normalised embeddings, which
+    orders permutations like an F statistic. Classes with one row are not judged.
+    """
+    generator = torch.Generator().manual_seed(0)
+    order = torch.randperm(len(labels), generator=generator)
+    # Put the classes in random order, too, and count the rows within each class.
+    classes = torch.randperm(int(labels.max()) + 1, generator=generator)[labels[order]]
+    classes, places = classes.sort(stable=True)
+    counts = classes.bincount()
+    starts = counts.cumsum(0) - counts
+    ranks = torch.arange(len(classes)) - starts[classes]
+    chosen = (counts[classes] > 1) & (ranks < MOST_OF_CLASS)
+    rows = order[places[chosen]][:MOST_JUDGED]
+    kinds, numbers, sizes = labels[rows].unique(return_inverse=True, return_counts=True)
+    if len(rows) < FEWEST_JUDGED or len(kinds) < 2:
+        return True
+    units = normalise(embeddings[rows])
+    units = units - units.mean(dim=0)
+
+    def scatter(numbers: torch.Tensor) -> float:
+        sums = units.new_zeros(len(kinds), units.shape[1])
+        sums.index_add_(0, numbers, units)
+        return (sums.square().sum(dim=1) / sizes).sum().item()
+
+    return scatter(numbers) > max(
+        scatter(numbers[torch.randperm(len(rows), generator=generator)])
+        for _ in range(PERMUTATIONS)
     )
 
 
