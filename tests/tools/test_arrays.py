@@ -849,7 +849,7 @@ def test_a_pair_in_place_of_one_array_is_refused(entry: Any, make: Any) -> None:
 
 def test_two_tables_in_a_tuple_are_not_maps() -> None:
     logits, labels = draw_probs()
-    with pytest.raises(ValueError, match=r"one of the 2 tables of shape \(600, 5\)"):
+    with pytest.raises(ValueError, match=r"hold 2 tables of shape \(600, 5\)"):
         calibrate((logits, logits), labels)
 
 
