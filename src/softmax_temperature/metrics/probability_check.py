@@ -16,6 +16,7 @@ from softmax_temperature.metrics.checks import (
     ArgumentError,
     check_logits,
     is_one_hot,
+    may_be_read,
     predicted_classes,
 )
 from softmax_temperature.metrics.double_softmax import (
@@ -225,7 +226,7 @@ def check_not_one_hot(rows: Tensor, name: str = "logits") -> None:
 
     Tables of fewer than `FEW_ROWS` rows are not judged.
     """
-    if len(rows) < FEW_ROWS or rows.shape[1] == 1:
+    if len(rows) < FEW_ROWS or rows.shape[1] == 1 or not may_be_read(rows):
         return
     # Look at the first row first: in almost every table, it is not one-hot.
     if is_one_hot(rows[:1]) and is_one_hot(rows):
