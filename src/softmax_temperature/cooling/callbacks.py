@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import Dataset
 
+from softmax_temperature.cooling.held_out_logits import warn_of_training_without
 from softmax_temperature.cooling.method import Cooling
 from softmax_temperature.metrics.checks import ArgumentError, check_one_tensor
 
@@ -18,6 +19,13 @@ if TYPE_CHECKING:
 
 GIVE_BATCHES = (
     "Give a DataLoader or a list of batches that the model is not trained on."
+)
+LIGHTNING_REMEDY = (
+    "Give Cooling the module that training_step calls, such as Cooling(module.network)."
+)
+TRAINER_REMEDY = (
+    "Give Cooling the part of the model whose output the loss uses, such as "
+    "Cooling(model.classifier)."
 )
 
 
@@ -31,7 +39,10 @@ def lightning_callback(
 
     Args:
         cooling: The `Cooling` object for the network inside the LightningModule; that
-            network returns logits (n, classes, ...).
+            network returns logits (n, classes, ...). It must be the module that
+            `training_step` calls: with `Cooling(module)` and a step that calls
+            `self.network(x)`, the loss would not use the cooled logits, and the
+            callback warns.
         held_out: Batches (inputs, labels) that the network is not trained on, such as a
             DataLoader.
         policy: Treatment of the optimizer's state, see `rescale_optimizer_state`. With
@@ -43,7 +54,15 @@ def lightning_callback(
     _check_held_out(held_out)
 
     class CoolingCallback(Callback):
+        def __init__(self) -> None:
+            self._watch = _Watch(cooling, LIGHTNING_REMEDY)
+
+        def on_train_batch_end(self, *_: Any, **__: Any) -> None:
+            self._watch.after_step()
+
         def on_train_epoch_end(self, trainer: Any, pl_module: Any) -> None:
+            self._watch.after_epoch()
+
             def predicted(batch: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
                 _check_pair(batch)
                 inputs, labels = (part.to(pl_module.device) for part in batch)
@@ -79,7 +98,8 @@ def trainer_callback(
     Args:
         cooling: The `Cooling` object for the part of the model that returns logits (n,
             classes) as a tensor, such as `model.classifier`. The model must compute its
-            loss from the output of that part.
+            loss from the output of that part; the callback warns if no training step
+            has called it.
         held_out: Batches with `labels` that the model is not trained on, such as a
             DataLoader.
         policy: Treatment of the optimizer's state, see `rescale_optimizer_state`.
@@ -89,6 +109,12 @@ def trainer_callback(
     _check_held_out(held_out)
 
     class CoolingCallback(TrainerCallback):
+        def __init__(self) -> None:
+            self._watch = _Watch(cooling, TRAINER_REMEDY)
+
+        def on_step_end(self, *_: Any, **__: Any) -> None:
+            self._watch.after_step()
+
         def on_epoch_end(
             self,
             args: Any,
@@ -96,6 +122,8 @@ def trainer_callback(
             control: Any,  # noqa: ARG002
             **loop: Any,
         ) -> None:
+            self._watch.after_epoch()
+
             def predicted(batch: dict[str, Tensor]) -> tuple[Tensor, Tensor]:
                 _check_named(batch)
                 moved = {name: part.to(args.device) for name, part in batch.items()}
@@ -112,6 +140,28 @@ def trainer_callback(
             _cool(cooling, model, predictions, optimizer=optimizer, policy=policy)
 
     return CoolingCallback()
+
+
+class _Watch:
+    """Warns once if an epoch has trained without the network that is cooled."""
+
+    def __init__(self, cooling: Cooling, remedy: str) -> None:
+        self._cooling = cooling
+        self._remedy = remedy
+        self._trained = False
+        self._warned = False
+
+    def after_step(self) -> None:
+        """Note that a training step has run."""
+        self._trained = True
+
+    def after_epoch(self) -> None:
+        """Warn if the steps of the epoch have not called the network."""
+        if self._trained and not self._warned:
+            self._warned = warn_of_training_without(
+                self._cooling.model, self._remedy, stacklevel=3
+            )
+        self._trained = False
 
 
 def _check_held_out(held_out: Any) -> None:

@@ -17,10 +17,45 @@ BUFFER = "cooling_temperature"
 # The attribute of the network that records whether the network ends in a sigmoid. It is
 # set when an output has an autograd graph, which shows the network's last function.
 OF_SIGMOID = "_cooling_of_sigmoid"
+# The attribute of the network that holds its `Passes`.
+PASSES = "_cooling_passes"
 
 # Deviation: we use a temperature throughout, which divides the logits. Definition 3.1
 # multiplies them by a constant below 1, whose inverse is the temperature that grows
 # past 100 in Algorithm 3.1 and Figure 2.
+
+
+class Passes:
+    """What the forward hook has seen since `cool` was last called.
+
+    This is one object of the network, not several attributes, because the replicas that
+    `DataParallel` makes share the objects of the network, but not its attributes. The
+    hook only writes constants here, so that compiled code needs no guard.
+
+    Attributes:
+        in_training: Whether the network has run in training mode.
+        in_evaluation: Whether the network has run in evaluation mode.
+        shape: Shape of the last output that was not computed by compiled code, or None.
+            It is kept when `cool` is called.
+    """
+
+    def __init__(self) -> None:
+        self.in_training = False
+        self.in_evaluation = False
+        self.shape: tuple[int, ...] | None = None
+
+    def forget(self) -> None:
+        """Forget the modes, after `cool` has used them."""
+        self.in_training = False
+        self.in_evaluation = False
+
+
+def passes(model: nn.Module) -> Passes:
+    """What the forward hook of `model` has seen."""
+    if not isinstance(getattr(model, PASSES, None), Passes):
+        setattr(model, PASSES, Passes())
+    seen: Passes = getattr(model, PASSES)
+    return seen
 
 
 def hold(model: nn.Module) -> None:
@@ -46,6 +81,7 @@ def hold(model: nn.Module) -> None:
             "is compiled and would not see the temperature: pass this part first, then "
             "compile that network"
         )
+    setattr(model, PASSES, Passes())
     if BUFFER in dict(model.named_buffers(recurse=False)):
         return
     model.register_buffer(BUFFER, scalar_buffer(model))
@@ -119,13 +155,27 @@ def ends_in_sigmoid(model: nn.Module) -> bool | None:
 def divide(module: nn.Module, _images: object, logits: Any) -> Tensor:
     """Return logits / temperature, as the forward hook of a network with a temperature.
 
-    The hook also records whether the network ends in a sigmoid. Only outputs with an
-    autograd graph show this, such as those computed in training; held-out logits have
-    no graph.
+    The hook also records the mode and the shape of the output in `Passes`, and whether
+    the network ends in a sigmoid. Only outputs with an autograd graph show the sigmoid,
+    such as those computed in training; held-out logits have no graph.
     """
     check_one_tensor(logits, "model", "cooled")
+    _record(module, logits)
     of_sigmoid = is_of_sigmoid(logits)
     if of_sigmoid is not None:
         setattr(module, OF_SIGMOID, of_sigmoid)
     cooled: Tensor = logits / module.get_buffer(BUFFER)
     return cooled
+
+
+def _record(module: nn.Module, logits: Tensor) -> None:
+    """Record the pass, unless the network was pickled before passes were recorded."""
+    seen: Passes | None = getattr(module, PASSES, None)
+    if seen is None:
+        return
+    if module.training:
+        seen.in_training = True
+    else:
+        seen.in_evaluation = True
+    if not torch.compiler.is_compiling():
+        seen.shape = tuple(logits.shape)

@@ -10,11 +10,16 @@ import torch
 from torch import Tensor, nn, optim
 
 from softmax_temperature.cooling.function_scales import hold_scales
+from softmax_temperature.cooling.held_out_logits import (
+    check_columns,
+    warn_of_training_mode,
+)
 from softmax_temperature.cooling.last_layer import (
     as_stored,
     ends_in_sigmoid,
     hold,
     last_layer_temperature,
+    passes,
     set_last_layer_temperature,
 )
 from softmax_temperature.cooling.optimizer_state import (
@@ -207,7 +212,7 @@ class Cooling:
 
         Args:
             logits: The network's logits for held-out images in evaluation mode, (n,
-                classes, ...). Those of tokens, (batch, tokens, classes), are refused:
+                classes, ...): call `model.eval()` before you compute them. Those of tokens, (batch, tokens, classes), are refused:
                 give `logits.movedim(-1, 1)`. If there are as many tokens as classes,
                 the shape does not show the order, and the labels must.
             labels: True classes, integers, shape (n,) or (n, ...). Leave pixels without
@@ -219,8 +224,13 @@ class Cooling:
         Returns:
             The factor by which this call divided the network's logits.
 
+        Warns:
+            UserWarning: If the network has run only in training mode since the last
+                call, and has dropout or batch norm, which then change the logits.
+
         Raises:
-            ValueError: If an argument is malformed, the network returns probabilities
+            ValueError: If an argument is malformed, the logits have other classes than
+                the network's output, the network returns probabilities
                 or log-probabilities, the new temperature is too large or too small for
                 its dtype (`TemperatureOutOfRange`), or the network's layers have
                 changed so that the planned redistribution no longer applies. In all
@@ -234,10 +244,12 @@ class Cooling:
         present = self.temperature
         check_positive(present, "cooling_temperature")
         rows, classes = _checked_rows(logits, labels)
+        check_columns(self.model, rows.shape[1])
         self._check_divided(rows, present)
         # Check the undivided logits, because only their rows sum to one if the network
         # ends in a softmax.
         self._check_not_probs(rows * present if present != 1 else rows)
+        warn_of_training_mode(self.model, stacklevel=2)
         fit = search_temperature(rows, classes, criterion="nll")
         if bool((classes == classes[0]).all()):
             # All labels belong to one class. `check_two_classes` would raise an error,
@@ -248,6 +260,7 @@ class Cooling:
             # on a small held-out set that is classified perfectly, because a bound of
             # the search is not an estimate. The paper does not say what happens then.
             self.last_fit = fit
+            passes(self.model).forget()
             return 1.0
         whole = self._whole(present, fit.temperature)
         in_last_layer, excess = self._divided(whole)
@@ -258,6 +271,7 @@ class Cooling:
             redistribute(self.model, self.redistribution, excess)
         set_last_layer_temperature(self.model, in_last_layer)
         self.last_fit = fit
+        passes(self.model).forget()
         applied = in_last_layer / present * excess
         # Logits in a narrow type may stay the same if they are divided by a number near
         # 1.
