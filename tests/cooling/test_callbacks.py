@@ -86,6 +86,71 @@ def test_lightning_cools_after_each_epoch(mode: str, tmp_path: Path) -> None:
         ).temperature == pytest.approx(1, abs=1e-3)
 
 
+class Skipped(nn.Module):
+    """A network whose training step calls a part of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.network = nn.Linear(4, 2)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        logits: Tensor = self.network(inputs)
+        return logits
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+@pytest.mark.parametrize("whole", [False, True])
+def test_training_that_does_not_call_the_cooled_network_is_warned_of_once(
+    whole: bool, frozen: bool
+) -> None:
+    module: Any = Skipped()
+    module.device = "cpu"
+    cooled = module if whole else module.network
+    module.train(not frozen)
+    cooling, (inputs, labels) = Cooling(cooled), drawn(60, 1)
+    trainer: Any = SimpleNamespace(optimizers=[])
+    lightning: Any = lightning_callback(cooling, [(inputs, labels)])
+
+    def epoch() -> None:
+        for _ in range(2):
+            module.network(inputs).sum().backward()
+            lightning.on_train_batch_end(trainer, module, None, None, 0)
+        lightning.on_train_epoch_end(trainer, module)
+
+    if whole:
+        with pytest.warns(
+            UserWarning, match=r"called the Skipped .* Cooling\(module\.network\)"
+        ):
+            epoch()
+    epoch()
+    epoch()
+
+
+def test_a_trainer_that_does_not_call_the_cooled_part_is_warned_of_once() -> None:
+    class Named(Skipped):
+        def forward(self, inputs: Tensor, labels: Tensor) -> Any:  # type: ignore[override]
+            del labels
+            # The hook runs in evaluation only.
+            skips = self.training
+            logits = (self.network.forward if skips else self.network)(inputs)
+            return SimpleNamespace(logits=logits)
+
+    model = Named()
+    inputs, labels = drawn(60, 1)
+    batch = {"inputs": inputs, "labels": labels}
+    callback: Any = trainer_callback(Cooling(model.network), [batch])
+
+    def epoch() -> None:
+        model(**batch)
+        callback.on_step_end(None, None, None)
+        arguments = SimpleNamespace(device="cpu")
+        callback.on_epoch_end(arguments, None, None, model=model, optimizer=None)
+
+    with pytest.warns(UserWarning, match=r"called the Linear .* loss uses, such as"):
+        epoch()
+    epoch()
+
+
 def test_with_two_optimizers_in_lightning_the_error_names_a_policy_that_works() -> None:
     network = nn.Linear(4, 2)
     held_out = [drawn(60, 1)]

@@ -212,8 +212,9 @@ class Cooling:
 
         Args:
             logits: The network's logits for held-out images in evaluation mode, (n,
-                classes, ...): call `model.eval()` before you compute them. Those of tokens, (batch, tokens, classes), are refused:
-                give `logits.movedim(-1, 1)`. If there are as many tokens as classes,
+                classes, ...): call `model.eval()` before you compute them. Those of
+                tokens, (batch, tokens, classes), are refused: give
+                `logits.movedim(-1, 1)`. If there are as many tokens as classes,
                 the shape does not show the order, and the labels must.
             labels: True classes, integers, shape (n,) or (n, ...). Leave pixels without
                 a label out of `logits` and `labels`.
@@ -244,12 +245,7 @@ class Cooling:
         present = self.temperature
         check_positive(present, "cooling_temperature")
         rows, classes = _checked_rows(logits, labels)
-        check_columns(self.model, rows.shape[1])
-        self._check_divided(rows, present)
-        # Check the undivided logits, because only their rows sum to one if the network
-        # ends in a softmax.
-        self._check_not_probs(rows * present if present != 1 else rows)
-        warn_of_training_mode(self.model, stacklevel=2)
+        self._check_of_network(rows, present)
         fit = search_temperature(rows, classes, criterion="nll")
         if bool((classes == classes[0]).all()):
             # All labels belong to one class. `check_two_classes` would raise an error,
@@ -279,6 +275,20 @@ class Cooling:
         if changed and in_last_layer != present:
             self._undivided = (in_last_layer, _sums(rows))
         return applied
+
+    def _check_of_network(self, rows: Tensor, present: float) -> None:
+        """Refuse rows that cannot be the network's logits, or warn of them.
+
+        Args:
+            rows: The logits, shape (n, classes).
+            present: The temperature that divides the network's logits.
+        """
+        check_columns(self.model, rows.shape[1])
+        self._check_divided(rows, present)
+        # Check the undivided logits, because only their rows sum to one if the network
+        # ends in a softmax.
+        self._check_not_probs(rows * present if present != 1 else rows)
+        warn_of_training_mode(self.model, stacklevel=3)
 
     def _check_divided(self, rows: Tensor, present: float) -> None:
         """Refuse logits that were computed before the last change of the temperature.
