@@ -15,6 +15,7 @@ from softmax_temperature.scaling import fit_temperature
 
 INPUTS = torch.randn(200, 4, generator=torch.manual_seed(0))
 LABELS = torch.arange(200) % 3
+Label = Callable[[Tensor], Tensor]
 IN_TRAINING = "evaluation mode, .* only in training mode, where its {}"
 
 
@@ -92,13 +93,14 @@ def test_logits_in_training_mode_are_warned_of(kind: str, back: bool) -> None:
 
 @pytest.mark.parametrize("kind", SAME)
 def test_networks_that_are_the_same_in_training_mode_are_not_warned_of(
-    kind: str,
+    kind: str, uncertain_labels: Label
 ) -> None:
     network = network_with(SAME[kind]())
     cooling = Cooling(network)
     logits = run(network.train())
-    expected = fit_temperature(logits, LABELS).temperature
-    assert cooling.cool(logits, LABELS) == pytest.approx(expected, rel=1e-6)
+    labels = uncertain_labels(logits)
+    expected = fit_temperature(logits, labels).temperature
+    assert cooling.cool(logits, labels) == pytest.approx(expected, rel=1e-6)
 
 
 def test_frozen_parts_are_not_warned_of() -> None:
@@ -167,7 +169,9 @@ def test_evaluation_passes_of_other_kinds_are_seen(mode: str) -> None:
         cooling.cool(logits, LABELS)
 
 
-def test_logits_of_a_head_after_the_network_are_refused() -> None:
+def test_logits_of_a_head_after_the_network_are_refused(
+    uncertain_labels: Label,
+) -> None:
     backbone = nn.Sequential(nn.Linear(4, 32), nn.ReLU())
     model = nn.Sequential(backbone, nn.Linear(32, 3)).eval()
     cooling = Cooling(backbone)
@@ -178,19 +182,21 @@ def test_logits_of_a_head_after_the_network_are_refused() -> None:
         cooling.cool(run(model), LABELS)
     assert cooling.temperature == 1
     # The remedy works.
-    assert Cooling(model).cool(run(model), LABELS) != 1
+    labels = uncertain_labels(run(model))
+    assert Cooling(model).cool(run(model), labels) != 1
 
 
-def test_classes_may_be_left_out_with_masks() -> None:
+def test_classes_may_be_left_out_with_masks(uncertain_labels: Label) -> None:
     network = nn.Linear(4, 5).eval()
     cooling = Cooling(network)
     logits = run(network)
+    labels = uncertain_labels(logits[:, :3])
     with pytest.raises(ValueError, match="with -inf in those of the classes"):
-        cooling.cool(logits[:, :3], LABELS)
+        cooling.cool(logits[:, :3], labels)
     masked = logits.clone()
     masked[:, 3:] = -torch.inf
-    expected = fit_temperature(logits[:, :3], LABELS).temperature
-    assert cooling.cool(masked, LABELS) == pytest.approx(expected, rel=1e-6)
+    expected = fit_temperature(logits[:, :3], labels).temperature
+    assert cooling.cool(masked, labels) == pytest.approx(expected, rel=1e-6)
 
 
 SHAPES: dict[str, tuple[tuple[int, ...], Callable[[Tensor], Tensor]]] = {
@@ -206,16 +212,14 @@ SHAPES: dict[str, tuple[tuple[int, ...], Callable[[Tensor], Tensor]]] = {
 
 
 @pytest.mark.parametrize("case", SHAPES)
-def test_logits_may_be_moved_and_flattened(case: str) -> None:
+def test_logits_may_be_moved_and_flattened(case: str, uncertain_labels: Label) -> None:
     shape, rearrange = SHAPES[case]
     outputs = torch.randn(shape, generator=torch.manual_seed(1))
     network = nn.Identity().eval()
     cooling = Cooling(network)
     logits = rearrange(network(outputs))
-    drawn = logits.movedim(1, -1).softmax(-1)
-    labels = torch.multinomial(
-        drawn.flatten(0, -2), 1, generator=torch.manual_seed(2)
-    ).view(drawn.shape[:-1])
-    expected = fit_temperature(logits, labels).temperature
+    labels = uncertain_labels(logits)
+    rows = logits.movedim(1, -1).flatten(0, -2)
+    expected = fit_temperature(rows, labels.flatten()).temperature
     assert cooling.cool(logits, labels) == pytest.approx(expected, rel=1e-6)
     torch.testing.assert_close(network(outputs), outputs / cooling.temperature)
