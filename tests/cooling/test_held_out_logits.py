@@ -16,7 +16,7 @@ from softmax_temperature.scaling import fit_temperature
 INPUTS = torch.randn(200, 4, generator=torch.manual_seed(0))
 LABELS = torch.arange(200) % 3
 Label = Callable[[Tensor], Tensor]
-IN_TRAINING = "evaluation mode, .* only in training mode, where its {}"
+IN_TRAINING = "evaluation mode, but seem .* training mode, where the model's {}"
 
 
 class DropPath(nn.Module):
@@ -81,7 +81,7 @@ def test_logits_in_training_mode_are_warned_of(kind: str, back: bool) -> None:
     network = network_with(DIFFERENT[kind]())
     cooling = Cooling(network)
     for _ in range(2):
-        logits = run(network.train())
+        logits = run(network.train()).clone()
         # The mode after the pass does not matter.
         network.train(not back)
         with pytest.warns(UserWarning, match=IN_TRAINING.format(kind)) as caught:
@@ -89,6 +89,20 @@ def test_logits_in_training_mode_are_warned_of(kind: str, back: bool) -> None:
         assert caught[0].filename == __file__
     run(network.train())
     cooling.cool(run(network.eval()), LABELS)
+
+
+@pytest.mark.parametrize("kind", DIFFERENT)
+def test_the_last_output_in_training_mode_is_refused(kind: str) -> None:
+    network = network_with(DIFFERENT[kind]())
+    cooling = Cooling(network)
+    # A pass in evaluation mode does not hide where these logits come from.
+    run(network.eval())
+    logits = network.train()(INPUTS)
+    for same in (logits, logits.detach()):
+        with pytest.raises(ValueError, match=f"come from training mode, .* {kind}"):
+            cooling.cool(same, LABELS)
+    assert cooling.temperature == 1
+    cooling.cool(logits.detach().clone(), LABELS)
 
 
 @pytest.mark.parametrize("kind", SAME)
@@ -142,7 +156,7 @@ def test_a_copy_has_passes_of_its_own(remake: Callable[[Any], Any]) -> None:
     twin = remake(network)
     run(twin.eval())
     with pytest.warns(UserWarning, match=IN_TRAINING.format("Dropout")):
-        cooling.cool(run(network), LABELS)
+        cooling.cool(run(network).clone(), LABELS)
     assert "_cooling_passes" not in network.state_dict()
 
 

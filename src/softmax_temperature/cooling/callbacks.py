@@ -158,8 +158,10 @@ class _Watch:
     def after_epoch(self) -> None:
         """Warn if the steps of the epoch have not called the network."""
         if self._trained and not self._warned:
+            # The warning names this module, because many users ignore the warnings that
+            # name the trainer's library.
             self._warned = warn_of_training_without(
-                self._cooling.model, self._remedy, stacklevel=3
+                self._cooling.model, self._remedy, stacklevel=2
             )
         self._trained = False
 

@@ -2,7 +2,7 @@
 
 import warnings
 
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _NormBase
 
 from softmax_temperature.cooling.last_layer import passes
@@ -18,28 +18,35 @@ WHOLE_MODEL = (
 )
 
 
-def warn_of_training_mode(model: nn.Module, stacklevel: int) -> None:
-    """Warn if the logits cannot come from `model` in evaluation mode.
+def check_mode(model: nn.Module, rows: Tensor, stacklevel: int) -> None:
+    """Refuse or warn of logits that `model` computed in training mode.
 
-    This is so if the model has run since the last call of `cool`, but only in training
-    mode, and if it differs between the modes. It is a warning, because a copy of the
-    model may have computed the logits.
+    They are refused if they are the last output of the model in that mode. It is a
+    warning if the model has run since the last call of `cool`, but only in training
+    mode, because a copy of the model may have computed them. Neither applies to models
+    that are the same in both modes.
 
     Args:
         model: The network that is cooled.
+        rows: The logits, shape (n, classes).
         stacklevel: Of the warning, 1 for the caller of this function.
     """
     seen = passes(model)
-    if not seen.in_training or seen.in_evaluation:
+    is_last = seen.came_from_training(rows)
+    if not is_last and (not seen.in_training or seen.in_evaluation):
         return
     name = _differs_in_training(model)
-    if name is not None:
-        warnings.warn(
-            "logits must be computed in evaluation mode, but since the last call of "
-            f"cool the model has run only in training mode, where its {name} changes "
-            "the logits. Call model.eval() before you compute them.",
-            stacklevel=stacklevel + 1,
-        )
+    if name is None:
+        return
+    fault = "logits must be computed in evaluation mode, but"
+    where = f"training mode, where the model's {name} changes them"
+    remedy = "Call model.eval() before you compute them."
+    # If the mode has changed since, a part may have been frozen.
+    if is_last and model.training:
+        raise ArgumentError(f"{fault} come from {where}", remedy)
+    warnings.warn(
+        f"{fault} seem to come from {where}. {remedy}", stacklevel=stacklevel + 1
+    )
 
 
 def _differs_in_training(model: nn.Module) -> str | None:

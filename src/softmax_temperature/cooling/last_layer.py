@@ -5,6 +5,7 @@ Cooling paper, Definition 3.1.
 
 import gc
 import sys
+import weakref
 from typing import Any
 
 import torch
@@ -39,10 +40,37 @@ class Passes:
             It is kept when `cool` is called.
     """
 
+    # The last output in training mode that was not computed by compiled code, if it
+    # still exists.
+    _output: weakref.ref[Tensor] | None = None
+
     def __init__(self) -> None:
         self.in_training = False
         self.in_evaluation = False
         self.shape: tuple[int, ...] | None = None
+
+    def __getstate__(self) -> dict[str, object]:
+        # A weak reference cannot be copied.
+        return {name: each for name, each in vars(self).items() if name != "_output"}
+
+    def keep(self, logits: Tensor, *, training: bool) -> None:
+        """Record an output that was not computed by compiled code."""
+        self.shape = tuple(logits.shape)
+        self._output = weakref.ref(logits) if training else None
+
+    def came_from_training(self, logits: Tensor) -> bool:
+        """Whether `logits` are the last output, and it was computed in training mode.
+
+        The answer is False if they are a copy.
+        """
+        output = self._output() if self._output is not None else None
+        if output is None or output.layout != logits.layout:
+            return False
+        try:
+            pointers = [it.untyped_storage().data_ptr() for it in (output, logits)]
+        except (NotImplementedError, RuntimeError):
+            return False  # The output has no memory, such as one inside torch.vmap.
+        return pointers[0] == pointers[1]
 
     def forget(self) -> None:
         """Forget the modes, after `cool` has used them."""
@@ -160,11 +188,11 @@ def divide(module: nn.Module, _images: object, logits: Any) -> Tensor:
     such as those computed in training; held-out logits have no graph.
     """
     check_one_tensor(logits, "model", "cooled")
-    _record(module, logits)
     of_sigmoid = is_of_sigmoid(logits)
     if of_sigmoid is not None:
         setattr(module, OF_SIGMOID, of_sigmoid)
     cooled: Tensor = logits / module.get_buffer(BUFFER)
+    _record(module, cooled)
     return cooled
 
 
@@ -178,4 +206,4 @@ def _record(module: nn.Module, logits: Tensor) -> None:
     else:
         seen.in_evaluation = True
     if not torch.compiler.is_compiling():
-        seen.shape = tuple(logits.shape)
+        seen.keep(logits, training=module.training)

@@ -12,7 +12,7 @@ from torch import Tensor, nn, optim
 from softmax_temperature.cooling.function_scales import hold_scales
 from softmax_temperature.cooling.held_out_logits import (
     check_columns,
-    warn_of_training_mode,
+    check_mode,
 )
 from softmax_temperature.cooling.last_layer import (
     as_stored,
@@ -230,8 +230,9 @@ class Cooling:
                 call, and has dropout or batch norm, which then change the logits.
 
         Raises:
-            ValueError: If an argument is malformed, the logits have other classes than
-                the network's output, the network returns probabilities
+            ValueError: If an argument is malformed, the logits are an output of the
+                network in training mode where the network has dropout or batch norm, or
+                have other classes than its output, the network returns probabilities
                 or log-probabilities, the new temperature is too large or too small for
                 its dtype (`TemperatureOutOfRange`), or the network's layers have
                 changed so that the planned redistribution no longer applies. In all
@@ -288,7 +289,7 @@ class Cooling:
         # Check the undivided logits, because only their rows sum to one if the network
         # ends in a softmax.
         self._check_not_probs(rows * present if present != 1 else rows)
-        warn_of_training_mode(self.model, stacklevel=3)
+        check_mode(self.model, rows, stacklevel=3)
 
     def _check_divided(self, rows: Tensor, present: float) -> None:
         """Refuse logits that were computed before the last change of the temperature.
