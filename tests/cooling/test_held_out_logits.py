@@ -92,17 +92,24 @@ def test_logits_in_training_mode_are_warned_of(kind: str, back: bool) -> None:
 
 
 @pytest.mark.parametrize("kind", DIFFERENT)
-def test_the_last_output_in_training_mode_is_refused(kind: str) -> None:
+@pytest.mark.parametrize("detached", [False, True])
+def test_the_last_output_in_training_mode_is_warned_of(
+    kind: str, detached: bool
+) -> None:
     network = network_with(DIFFERENT[kind]())
     cooling = Cooling(network)
     # A pass in evaluation mode does not hide where these logits come from.
     run(network.eval())
     logits = network.train()(INPUTS)
-    for same in (logits, logits.detach()):
-        with pytest.raises(ValueError, match=f"come from training mode, .* {kind}"):
-            cooling.cool(same, LABELS)
-    assert cooling.temperature == 1
-    cooling.cool(logits.detach().clone(), LABELS)
+    with pytest.warns(UserWarning, match=f"but come from training mode.* {kind}"):
+        cooling.cool(logits.detach() if detached else logits, LABELS)
+
+
+def test_a_copy_of_an_output_after_a_pass_in_evaluation_mode_is_accepted() -> None:
+    network = network_with(nn.Dropout(0.5))
+    cooling = Cooling(network)
+    run(network.eval())
+    cooling.cool(run(network.train()).clone(), LABELS)
 
 
 @pytest.mark.parametrize("kind", SAME)

@@ -19,12 +19,12 @@ WHOLE_MODEL = (
 
 
 def check_mode(model: nn.Module, rows: Tensor, stacklevel: int) -> None:
-    """Refuse or warn of logits that `model` computed in training mode.
+    """Warn of logits that `model` computed in training mode.
 
-    They are refused if they are the last output of the model in that mode. It is a
-    warning if the model has run since the last call of `cool`, but only in training
-    mode, because a copy of the model may have computed them. Neither applies to models
-    that are the same in both modes.
+    They were if they are the last output of the model, in that mode. They seem to be if
+    the model has run since the last call of `cool`, but only in training mode; then a
+    copy of the model may have computed them. There is no warning if the model computes
+    the same in both modes.
 
     Args:
         model: The network that is cooled.
@@ -38,14 +38,12 @@ def check_mode(model: nn.Module, rows: Tensor, stacklevel: int) -> None:
     name = _differs_in_training(model)
     if name is None:
         return
-    fault = "logits must be computed in evaluation mode, but"
-    where = f"training mode, where the model's {name} changes them"
-    remedy = "Call model.eval() before you compute them."
-    # If the mode has changed since, a part may have been frozen.
-    if is_last and model.training:
-        raise ArgumentError(f"{fault} come from {where}", remedy)
+    verb = "come" if is_last else "seem to come"
     warnings.warn(
-        f"{fault} seem to come from {where}. {remedy}", stacklevel=stacklevel + 1
+        f"logits must be computed in evaluation mode, but {verb} from training mode, "
+        f"where the model's {name} changes them. Call model.eval() before you compute "
+        "them.",
+        stacklevel=stacklevel + 1,
     )
 
 

@@ -226,17 +226,17 @@ class Cooling:
             The factor by which this call divided the network's logits.
 
         Warns:
-            UserWarning: If the network has run only in training mode since the last
-                call, and has dropout or batch norm, which then change the logits.
+            UserWarning: If the network has dropout or batch norm, and the logits are
+                its last output, in training mode, or it has run only in that mode since
+                the last call.
 
         Raises:
-            ValueError: If an argument is malformed, the logits are an output of the
-                network in training mode where the network has dropout or batch norm, or
-                have other classes than its output, the network returns probabilities
-                or log-probabilities, the new temperature is too large or too small for
-                its dtype (`TemperatureOutOfRange`), or the network's layers have
-                changed so that the planned redistribution no longer applies. In all
-                these cases `cool` does not change the network.
+            ValueError: If an argument is malformed, the logits have other classes than
+                the network's output, the network returns probabilities or
+                log-probabilities, the new temperature is too large or too small for its
+                dtype (`TemperatureOutOfRange`), or the network's layers have changed so
+                that the planned redistribution no longer applies. In all these cases
+                `cool` does not change the network.
         """
         check_policy(optimizer, policy)
         if self.redistribution is not None:
