@@ -6,9 +6,11 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from softmax_temperature.networks.registry import (
     build_network,
+    check_network,
     count_parameters,
     network_class,
 )
@@ -62,6 +64,41 @@ def test_weights_depend_only_on_the_seed() -> None:
     for name, value in first.items():
         assert torch.equal(value, same_seed[name])
     assert not torch.equal(first["conv1.weight"], other_seed["conv1.weight"])
+
+
+class Calls(TorchDispatchMode):
+    """Records the names of the operators that torch calls."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: set[str] = set()
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        self.names.add(func.name())
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize(
+    ("architecture", "arguments"),
+    [
+        ("text_cnn", {"vocabulary_size": 9}),
+        ("tree_lstm", {"vocabulary_size": 9}),
+        ("gru", {"vocabulary_size": 9}),
+        ("cifar_resnet", {"blocks": 1, "widths": [4, 8, 16]}),
+    ],
+)
+def test_a_check_draws_no_normal_numbers(
+    architecture: str, arguments: dict[str, Any]
+) -> None:
+    # They would make torch import its compiler, which takes seconds.
+    spec = Network(architecture=architecture, arguments=arguments)
+    with Calls() as calls:
+        network = check_network(spec)
+    assert "aten::empty.memory_format" in calls.names
+    assert not any("normal" in name for name in calls.names)
+    assert all(parameter.is_meta for parameter in network.parameters())
 
 
 @pytest.mark.parametrize("name", TINY)

@@ -3,11 +3,12 @@
 Each network is a class in its own module, which is imported when it is needed.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import torch
 from torch import nn
+from torch.overrides import TorchFunctionMode
 
 from softmax_temperature.data.seeds import drawn_from
 from softmax_temperature.params.implementations import NETWORKS
@@ -58,13 +59,33 @@ def build_network(spec: Network, *, classes: int, seed: int) -> nn.Module:
     return network
 
 
+class _NoNormalDraws(TorchFunctionMode):
+    """Leaves tensors as they are instead of filling them with normal numbers.
+
+    On the device "meta" there are no numbers, but `normal_` would import torch's
+    compiler, which takes seconds.
+    """
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Iterable[type],
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        named = kwargs or {}
+        if func in (torch.Tensor.normal_, nn.init.normal_):
+            return args[0] if args else named["tensor"]
+        return func(*args, **named)
+
+
 def check_network(spec: Network) -> nn.Module:
     """Build the network `spec` for two classes on the device "meta", without weights.
 
     Raises:
         InputError: If the network does not accept the arguments.
     """
-    with torch.device("meta"):
+    with torch.device("meta"), _NoNormalDraws():
         return build_network(spec, classes=2, seed=0)
 
 
