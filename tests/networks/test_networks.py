@@ -70,7 +70,7 @@ class Calls(TorchDispatchMode):
     """Records the names of the operators that torch calls."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.names: set[str] = set()
 
     def __torch_dispatch__(
