@@ -200,11 +200,11 @@ def test_tables_say_where_words_come_from() -> None:
         record(task)["embeddings"]["covered_tokens"]
         for task in ("reviews-frozen", "parsed")
     )
-    parsed = f"vectors.txt, 85.7% of 7 words, {tuned:.1%} of the text, tuned"
+    parsed = f"vectors.txt, 85.7 % of 7 words, {100 * tuned:.1f} % of the text, tuned"
     assert embeddings.to_dict() == {
         "reviews": "learned",
         "reviews-frozen": (
-            f"vectors.txt, 27.8% of 18 words, {frozen:.1%} of the text, frozen"
+            f"vectors.txt, 27.8 % of 18 words, {100 * frozen:.1f} % of the text, frozen"
         ),
         "parsed": parsed,
     }

@@ -601,7 +601,7 @@ def test_what_a_file_holds_is_listed_as_it_is(
 def test_logits_of_another_form_are_named() -> None:
     for logits, labels, fault in (
         (LOGITS.T, LABELS, "look transposed"),
-        (LABELS, LOGITS, "look swapped, .* Give the logits first"),
+        (LABELS, LOGITS, "look swapped, .* Give the scores first"),
         (LOGITS[:, 0], LOGITS, "look swapped"),
         (np.eye(2)[LABELS], LABELS, "predicted classes"),
         (LOGITS > 0, LABELS, r"must be numbers of shape \(n, classes\), got bool"),

@@ -137,12 +137,12 @@ def test_a_list_of_tables_of_several_outputs_is_refused(
         lambda: calibrate(tables, labels, kind="probs"),
         lambda: TemperatureScaler().fit(tables, labels),
     ):
-        with pytest.raises(ValueError, match=r"several outputs returns\. Give one"):
+        with pytest.raises(ValueError, match="several outputs.* Give one"):
             call()
     tensors = [torch.from_numpy(table) for table in tables]
     for score in (tables, tensors):
         for function in (FocalLoss(), brier_score):
-            with pytest.raises(TypeError, match="several outputs returns, give one"):
+            with pytest.raises(TypeError, match="several outputs, give one"):
                 function(score, torch.from_numpy(labels))
 
 
@@ -152,9 +152,7 @@ def test_a_list_of_tables_of_several_outputs_is_refused(
         LOGITS.argmax(1),
         LOGITS.argmax(1).astype(float),
         LOGITS.argmax(1)[:, None],
-        ONE_HOT,
         ONE_HOT.astype(int),
-        ONE_HOT.astype(np.float32),
     ],
 )
 def test_predicted_classes_given_as_logits_are_refused(scores: np.ndarray) -> None:

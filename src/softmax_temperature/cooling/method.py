@@ -49,7 +49,6 @@ from softmax_temperature.metrics.probability_check import (
     NO_SOFTMAX,
     check_no_softmax_at_end,
     check_not_log_probs,
-    check_not_one_hot,
     check_not_probs,
     lie_in_unit_interval,
 )
@@ -357,7 +356,6 @@ def _checked_rows(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
     check_argument_order(logits, labels)
     rows, classes = as_rows(logits, labels)
     check_logits(rows, masked=True)
-    check_not_one_hot(rows)
     check_labels(classes, rows, masked=True)
     check_axes(labels, logits)
     check_class_order(classes, rows)

@@ -147,8 +147,8 @@ def predicted_classes(name: str) -> ArgumentError:
 def _check_not_decided(scores: Tensor, name: str) -> None:
     """Refuse whole numbers that are evidently predicted classes, not scores.
 
-    They have one number per row, or are one-hot integers. One-hot floats are not
-    refused, because a tree may return them as probabilities.
+    They have one number per row, or are one-hot integers. One-hot floats are accepted:
+    a tree may return them as probabilities, and they may be logits of a toy example.
     """
     if scores.is_complex() or scores.dtype == torch.bool or not scores.numel():
         return
@@ -516,8 +516,8 @@ def check_tensor(value: Any, name: str) -> None:
         shape = tuple(value[0].shape)
         message += (
             f" of {len(value)} tables of shape {shape}. Join batches: "
-            "torch.cat(batches). If each belongs to another output, as predict_proba "
-            "of a classifier with several outputs returns, give one, with its labels."
+            "torch.cat(batches). If each belongs to another output of a classifier "
+            "with several outputs, give one, with its labels."
         )
     elif isinstance(value, list | tuple) and all(isinstance(v, Tensor) for v in value):
         message += ". Join the batches: torch.cat(batches)."

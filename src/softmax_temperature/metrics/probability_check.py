@@ -15,9 +15,6 @@ from softmax_temperature.metrics.checks import (
     PROBABILITY_TOLERANCE,
     ArgumentError,
     check_logits,
-    is_one_hot,
-    may_be_read,
-    predicted_classes,
 )
 from softmax_temperature.metrics.double_softmax import (
     check_not_double,
@@ -191,7 +188,6 @@ def check_not_probs(
     if len(logits) < 2:
         return
     rows = logits.detach()
-    check_not_one_hot(rows, name)
     low = rows.amin(dim=1)
     _refuse_ranks(rows, low, name)
     _refuse_constant_sum(rows, low, name, of_network=of_network)
@@ -219,18 +215,6 @@ def check_not_probs(
             f"{remedy} {SHIFT}",
         )
     check_not_log_double(rows, low, name=name)
-
-
-def check_not_one_hot(rows: Tensor, name: str = "logits") -> None:
-    """Refuse one-hot predictions (n, classes) given as logits.
-
-    Tables of fewer than `FEW_ROWS` rows are not judged.
-    """
-    if len(rows) < FEW_ROWS or rows.shape[1] == 1 or not may_be_read(rows):
-        return
-    # Look at the first row first: in almost every table, it is not one-hot.
-    if is_one_hot(rows[:1]) and is_one_hot(rows):
-        raise predicted_classes(name)
 
 
 def _refuse_ranks(rows: Tensor, low: Tensor, name: str) -> None:

@@ -505,8 +505,8 @@ def as_numpy(value: Any) -> NDArray[Any]:
             shapes = list(dict.fromkeys(str(part.shape) for part in value))
             raise ArgumentError(
                 f"a {noun} has {len(value)} tables of {len(value[0])} rows, of shapes "
-                f"such as {', '.join(shapes[:MOST_NAMED])}, as predict_proba of a "
-                "classifier with several outputs returns",
+                f"such as {', '.join(shapes[:MOST_NAMED])}, as those of a classifier "
+                "with several outputs",
                 "Give one table with the labels of its output, such as "
                 "logits[k] and labels[:, k].",
             ) from error

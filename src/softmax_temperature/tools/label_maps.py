@@ -66,8 +66,8 @@ def check_map_labels(
         only = "" if labels.ndim == 1 else " and labels[:, k]"
         raise ArgumentError(
             f"{name}logits hold {tables} tables of shape {logits.shape[1:]} for "
-            f"{name}labels {labels.shape}, as predict_proba of a classifier with "
-            "several outputs returns",
+            f"{name}labels {labels.shape}, as those of a classifier with several "
+            "outputs, or of several views of the same rows",
             f"Give one table with the labels of its output, such as logits[k]{only}.",
         )
     if labels.shape != expected:

@@ -251,7 +251,7 @@ def gains_over_all_seeds(table_1: pd.DataFrame) -> dict[str, Estimate]:
     summaries = _without_schedule(table_1)
     without, sd_without, n_without = summaries["none"]
     gains = {}
-    for mode in cooling.MODES:
+    for mode in cooling.COOLING_MODES:
         mean, sd, n = summaries[mode]
         if n <= n_without:
             continue
@@ -285,7 +285,7 @@ def _modes(axes: Axes, runs: Runs, table_1: pd.DataFrame, page: Page) -> None:
     gains = gains_over_all_seeds(table_1)
     _, _, without = _without_schedule(table_1)["none"]
     parts = {}
-    for mode in cooling.MODES:
+    for mode in cooling.COOLING_MODES:
         on_schedules = gain_on_each_schedule(mode).evidence(runs).parts
         for schedule, part in on_schedules.items():
             parts[mode, schedule] = part
@@ -298,7 +298,7 @@ def _modes(axes: Axes, runs: Runs, table_1: pd.DataFrame, page: Page) -> None:
         index="schedule", columns="mode", values="published"
     )
     gained = figures.PERCENT * printed.sub(printed["none"], axis="index")
-    for number, mode in enumerate(reversed(cooling.MODES)):
+    for number, mode in enumerate(reversed(cooling.COOLING_MODES)):
         shift = 0.22 - 0.22 * number
         colour = page.colour(COLOURS[mode])
         dots = [_estimate(parts.get((mode, SCHEDULES[name]))) for name in schedules]
