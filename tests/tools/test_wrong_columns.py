@@ -137,7 +137,7 @@ def test_a_list_of_tables_of_several_outputs_is_refused(
         lambda: calibrate(tables, labels, kind="probs"),
         lambda: TemperatureScaler().fit(tables, labels),
     ):
-        with pytest.raises(ValueError, match="several outputs.* Give one"):
+        with pytest.raises(ValueError, match=r"several outputs.* Give one"):
             call()
     tensors = [torch.from_numpy(table) for table in tables]
     for score in (tables, tensors):
