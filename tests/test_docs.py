@@ -720,7 +720,7 @@ def test_the_findings_of_focal_loss_are_those_of_the_results(page: str) -> None:
         by_ece = " and ".join(
             points(eces.loc[loss, "main"]) for loss in ("FLSD-53", "CE")
         )
-        assert f"({by_ece} % with the former temperature)" in text
+        assert f"({by_ece} % with the temperature of lowest ECE)" in text
         chosen = read_csv(ROOT / "results/text/focal/tables/table_1.csv").query(
             "task == 'imdb-cnn' and metric == 'ece'"
         )
