@@ -268,7 +268,7 @@ def test_the_page_quotes_the_collapsed_accuracies_and_those_with_crelu(
     peaks = [f"{100 * one:.0f}" for one in (curves.max().min(), curves.max().max())]
     ends = [f"{100 * one:.0f}" for one in (curves.last().min(), curves.last().max())]
     assert f"reach a training accuracy of {' to '.join(peaks)} % and then" in page
-    assert f"to {' to '.join(ends)} % and the NLL of guessing" in page
+    assert f"to {' to '.join(ends)} % and an NLL at chance level" in page
     crelu = runs.select(CRELU)
     means = ACCURACY.of(runs, crelu).groupby(crelu["mode"]).mean()
     plain, cooled = points(means["none"]), points(means["last_layer"])
