@@ -53,7 +53,8 @@ _STUDY = "collection"
 _N = {_STUDY: 21}
 _REPEATS = {_STUDY: 20}
 _LOOKS = {_STUDY: 4}
-"""Four looks: the study ran three times with twelve data sets, then once with all 21.
+"""There were four looks: the study was run three times with twelve data sets, and then
+once with all 21.
 """
 _WIDENED = (
     "Student's interval, widened after Nadeau and Bengio for folds that share training "

@@ -67,10 +67,10 @@ def collect(params: Params, folder: Path) -> None:
 
 
 def _fitted_tables(folder: Path, runs: Runs) -> dict[str, pd.DataFrame]:
-    """Read the tables of the stage `heuristic`, and copy its `heuristic.json`.
+    """Read the tables of the `heuristic` stage, and copy its file `heuristic.json`.
 
     If the stage's cell is not on this machine or has fewer pairs than `runs`, keep the
-    tables and the file that another machine recorded.
+    tables and the file that are recorded in `folder`.
     """
     pairs = int((runs.table["task"] == "pair").sum())
     if not list(find_artifacts(heuristic.output)):
@@ -153,7 +153,7 @@ def read_run(run: DeclaredRun, artifact: Artifact) -> MeasuredRun:
 
 
 def _searches(artifact: Artifact, epochs: int) -> list[dict[str, Any]]:
-    """The values of each run in a cell of the stage `search`, as means over repeats."""
+    """The values of each run in a cell of the `search` stage, as means over repeats."""
     at = {"epoch": epochs}
     test = []
     validation = []

@@ -1,4 +1,4 @@
-"""Contrasts in which a data set counts once, whatever its number of backbones."""
+"""Contrasts in which a data set counts once, however many backbones it has."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class DifferenceByDataSet(Difference):
 
 @dataclass(frozen=True, kw_only=True)
 class CorrelationOfPredictions(Declared):
-    """The correlation of predicted and best inverse temperatures.
+    """The correlation between predicted and best inverse temperatures.
 
     There is one value for each left-out data set.
 
@@ -98,8 +98,8 @@ def over_data_sets(
 ) -> OverTasks:
     """The mean over data sets, with the generated data sets as a separate task.
 
-    With fewer than three data sets that were not generated, all data sets form a single
-    task, which does not count as one of the paper's tasks.
+    If fewer than three data sets are real, all data sets form a single task, which does
+    not count as one of the paper's tasks.
 
     Args:
         values: One value per data set, indexed by the name of the data set.

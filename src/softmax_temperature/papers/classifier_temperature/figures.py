@@ -101,8 +101,8 @@ def figure_1(runs: Runs) -> Figure:
 def figure_2(runs: Runs) -> Figure:
     """Draw one pair's accuracy against the inverse temperature.
 
-    There is one panel per optimizer and one line per loss. A line is the mean over
-    repeats, and its band the standard deviation.
+    There is one panel per optimizer and one line per loss. A line shows the mean over
+    repeats, and its band shows the standard deviation.
     """
     chosen = runs.select(RESCALING)
     rows = chosen.assign(accuracy=PERCENT * BEST_ACCURACY.of(runs, chosen))
@@ -189,10 +189,10 @@ def _bars(axes: Axes, rows: pd.DataFrame, *, color: Any, label: str) -> None:
 def figure_4(runs: Runs) -> Figure:
     """Draw the inverse temperature predicted from all statistics against the best one.
 
-    The axes are logarithmic. On the left the regression is fitted on all pairs, as in
-    the paper; on the right each pair's data set is left out. A grey strip below the
-    axis shows predictions below 1, including negative ones. A strip above the axis
-    shows predictions above `LARGEST_SHOWN`.
+    The axes are logarithmic. On the left, the regression is fitted on all pairs, as in
+    the paper; on the right, a pair is predicted without the pairs of its data set. A
+    grey strip below the axis shows predictions below 1, including negative ones. A
+    strip above the axis shows predictions above `LARGEST_SHOWN`.
     """
     table = runs.tables["predictions"]
     order = pairs(runs).sort_values(["n_classes", "dataset"])["dataset"].unique()
@@ -317,10 +317,11 @@ def accuracy_curves(runs: Runs) -> Figure:
 
 @style()
 def cost_of_rules(runs: Runs) -> Figure:
-    """Draw a box plot, over pairs, of the accuracy that each rule loses.
+    """Draw a box plot of the accuracy that each rule loses on the pairs.
 
-    The paper has no such figure. A dot is the accuracy that the rule loses on one pair.
-    A box spans the quartiles, and its whiskers the central 90 % of the pairs.
+    The paper has no such figure. A dot shows the accuracy that the rule loses on one
+    pair. A box spans the quartiles, and its whiskers span the central 90 % of the
+    pairs.
     """
     rules = runs.tables["rules"]
     table = rules.assign(points=PERCENT * rules["accuracy_lost"])
@@ -339,8 +340,8 @@ def cost_of_rules(runs: Runs) -> Figure:
         ax=axes,
     )
     rows = order.get_indexer(pd.Index(table["rule"]))
-    # Draw the jitter with a fixed seed, because seaborn's is not seeded and equal
-    # results must give equal files.
+    # Draw the jitter with a fixed seed, because seaborn's jitter is not seeded, and
+    # equal results must give equal files.
     jitter = np.random.default_rng(0).uniform(-0.25, 0.25, len(table))
     axes.scatter(table["points"], rows + jitter, s=5, alpha=0.6, zorder=3)
     axes.set(

@@ -43,9 +43,9 @@ statistics of the embeddings. `log_variance` is the variance over repeats of the
 logarithm of the best inverse temperature; it is empty if there is only one repeat.
 """
 MEASURED_COLUMNS = {"pairs": PAIR_COLUMNS}
-"""The columns of the measured tables that belong to runs."""
+"""Maps each measured table whose rows belong to runs to its columns."""
 FITTED = ("correlations", "predictions", "leave_one_out", "folds", "rules")
-"""The names of the tables that the stage `heuristic` makes; they belong to no run.
+"""The names of the tables made by the `heuristic` stage; the tables belong to no run.
 
 correlations: each statistic's correlation with the best inverse temperature.
 predictions: each pair's best inverse temperature with two predictions: one from a fit
@@ -53,8 +53,8 @@ predictions: each pair's best inverse temperature with two predictions: one from
 leave_one_out: summaries of the correlations between predicted and best inverse
     temperatures, by row of Table 1, subset of pairs and method.
 folds: the correlations that `leave_one_out` summarises, one per left-out data set.
-rules: the test accuracy at the inverse temperature that a rule chooses, and the
-    accuracy lost compared with the best one, by rule and pair.
+rules: for each rule and pair, the test accuracy at the inverse temperature that the
+    rule chooses, and the accuracy lost compared with the best inverse temperature.
 """
 MEASURED_TABLES = (*MEASURED_COLUMNS, *FITTED)
 SEARCH_STAGE = stages.label(stages.SEARCH)

@@ -94,7 +94,7 @@ def _ours(values: pd.Series[float], left_out: pd.DataFrame) -> dict[str, Any]:
 
 
 def cost_of_rules(runs: Runs) -> pd.DataFrame:
-    """The accuracy that each rule loses: one row of statistics over pairs per rule.
+    """The accuracy that each rule loses, as statistics over pairs in one row per rule.
 
     The accuracy lost is the best accuracy on the grid minus the rule's accuracy.
     """
@@ -115,15 +115,16 @@ def cost_of_suggest(runs: Runs) -> pd.DataFrame:
 
     Here, `suggest` is the regression's prediction for a pair inside the range of the
     other data sets, and the best constant of the other data sets for a pair outside it.
-    The command `suggest` differs: it also uses the constant inside the range if the
+    The `suggest` command differs: it also uses the constant inside the range if the
     constant loses less accuracy there.
 
     Returns:
-        One row per range of pairs and rule. `range` is "all", "inside" or "outside".
-        The accuracy that the rule loses has the same columns as in `cost_of_rules`.
-        `data_sets` is the number of data sets. `difference` is the accuracy that
-        `suggest` loses minus the accuracy that the rule loses, as a mean over data sets
-        of means over their pairs; `low` and `high` are its 90 % interval.
+        One row for each rule in each range of pairs. The column `range` is "all",
+        "inside" or "outside". The accuracy that the rule loses has the same columns as
+        in `cost_of_rules`. `data_sets` is the number of data sets. `difference` is the
+        accuracy that `suggest` loses minus the accuracy that the rule loses, averaged
+        first over the pairs of each data set and then over data sets; `low` and `high`
+        are the ends of its 90 % interval.
     """
     rules = runs.tables["rules"]
     lost = rules.pivot(index=KEYS, columns="rule", values="accuracy_lost")
@@ -214,4 +215,4 @@ TABLES: tuple[Table, ...] = (
     Made(name="cost_of_suggest", by=cost_of_suggest),
     Made(name="plateaus", by=plateaus, of=SEARCH, names=("dataset",)),
 )
-"""Every table; the paper's only table comes first."""
+"""All tables; the paper's only table comes first."""

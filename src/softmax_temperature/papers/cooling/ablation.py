@@ -85,7 +85,7 @@ def table(runs: Runs, *, role: str) -> pd.DataFrame:
     The main recipe comes first, with an empty change. Means are over the seeds that
     finished both with and without Cooling. If there are no such seeds, the mean with
     Cooling is over the seeds that finished with Cooling, and the mean without Cooling
-    is over those that finished without.
+    is over those that finished without Cooling.
     """
     pairs = _pairs(_compared(runs, role))
     keys = [*_CHANGED, "compared_with"]
@@ -181,9 +181,9 @@ def _pairs(rows: pd.DataFrame) -> pd.DataFrame:
 def _with_reference(cooled: pd.DataFrame, without: pd.DataFrame) -> pd.DataFrame:
     """Return `cooled` with `compared_with`, the experiment of the runs without Cooling.
 
-    This is the run's own experiment if that experiment also trains without Cooling, and
-    otherwise the main recipe's experiment. It is "" if neither has runs without
-    Cooling.
+    This is the run's own experiment if that experiment also has runs without Cooling,
+    and otherwise the main recipe's experiment. It is "" if neither experiment has runs
+    without Cooling.
     """
     own_reference = without[["experiment", *_PLACE]].drop_duplicates()
     own_reference = own_reference.assign(compared_with=own_reference["experiment"])

@@ -46,17 +46,20 @@ def changes(table: pd.DataFrame, main: pd.DataFrame) -> list[str]:
 
 
 def _main_of(run: pd.Series[Any], main: pd.DataFrame) -> pd.DataFrame:
-    """The main runs on `run`'s data set: those with its network, or all if none."""
+    """The main runs with the data set and network of `run`.
+
+    If there are none, the main runs with its data set and any network.
+    """
     on_data: pd.DataFrame = main[main["dataset"] == run["dataset"]]
     same: pd.DataFrame = on_data[on_data["network"] == run["network"]]
     return on_data if same.empty else same
 
 
 def change(run: pd.Series[Any], main: pd.DataFrame) -> str:
-    """The words for the differences between `run` and the main runs of its task.
+    """Describe in words how `run` differs from the main runs of its task.
 
-    If the recipe differs, the words are about the recipe, otherwise about Cooling. If
-    there are no main runs, the words say so.
+    If the recipe differs, the words describe the recipe; otherwise they describe
+    Cooling. If there are no main runs, the words say so.
     """
     if main.empty:
         return "no main recipe to compare with"
@@ -68,7 +71,7 @@ def change(run: pd.Series[Any], main: pd.DataFrame) -> str:
 
 
 def _recipe(run: pd.Series[Any], main: pd.Series[Any]) -> list[str]:
-    """The words for each factor of the recipe in which `run` differs from `main`."""
+    """Describe each factor of the recipe in which `run` differs from `main`."""
     words = []
     if run["activation"] != main["activation"]:
         words.append(ACTIVATIONS.get(run["activation"], run["activation"]))
@@ -87,7 +90,7 @@ def _recipe(run: pd.Series[Any], main: pd.Series[Any]) -> list[str]:
 
 
 def _augmentation(run: pd.Series[Any], main: pd.Series[Any]) -> list[str]:
-    """The words for an augmentation of the images that differs from that of `main`."""
+    """Describe how the image augmentation of `run` differs from that of `main`."""
     words = []
     if run["crop_padding"] != main["crop_padding"]:
         words.append("random crops" if run["crop_padding"] else "no random crops")
@@ -97,7 +100,7 @@ def _augmentation(run: pd.Series[Any], main: pd.Series[Any]) -> list[str]:
 
 
 def _cooling(run: pd.Series[Any]) -> list[str]:
-    """The words for the settings of Cooling in which `run` differs from the paper."""
+    """Describe the settings of Cooling in which `run` differs from the paper."""
     words = []
     period = str(run["period"])
     if period == "1":

@@ -1,6 +1,7 @@
 """The sentences of the Cooling paper, as claims.
 
-In comparisons of accuracy, a run that diverged or got stuck counts as if it guessed.
+In comparisons of accuracy, a run that diverged or got stuck counts with chance
+accuracy.
 Runs are compared in pairs that share data set, network and seed, and start from the
 same weights. The runs of a pair also share the schedule, unless schedules are compared.
 """
@@ -103,7 +104,9 @@ _SMALL = "cooling_cifar10"
 _N = {_STUDY: 3}
 """The planned number of seeds by study, which is also the paper's number."""
 _LOOKS_AT_CAMVID = {_SMALL: 3}
-"""Three looks: segmentation had two seeds, then four, then ten."""
+"""There were three looks: segmentation had two seeds at the first look, four at the
+second, and ten at the third.
+"""
 _LOOKS_AT_SCHEDULES = {_SMALL: 2}
 """The first look was at runs without a schedule and with the piecewise and cosine
 schedules; the second look added three schedules.
@@ -365,7 +368,7 @@ def _segmentation(metric: str) -> Difference:
 
 
 def _cost(runs: Runs) -> Measurement:
-    """The time of one Cooling divided by the time of an epoch, for each device."""
+    """The time of one Cooling step divided by that of an epoch, for each device."""
     cost = runs.tables["cost"]
     if cost.empty:
         return not_tested(
@@ -381,7 +384,7 @@ def _cost(runs: Runs) -> Measurement:
 
 
 def _idle(runs: Runs, chosen: pd.DataFrame) -> str:
-    """A note on the Coolings that found no best temperature, if there are any."""
+    """A note on the Cooling steps that found no best temperature, if there are any."""
     rows = runs.measured("at_bound", split="validation")
     at_bound = rows[rows["run"].isin(chosen.index)]["value"]
     if not at_bound.any():

@@ -212,10 +212,10 @@ def read_run(run: DeclaredRun, artifact: Artifact) -> MeasuredRun:
 
 
 def _values(artifact: Artifact, history: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The values of a classifier: history, norms, and the last Cooling of each epoch.
+    """The values of a classifier: history, norms and each epoch's last Cooling step.
 
-    If Cooling follows each batch, there are tens of thousands of Coolings. The last one
-    of each epoch is enough to show how the temperature develops.
+    If Cooling follows each batch, there are tens of thousands of Cooling steps. The
+    last step of each epoch is enough to show how the temperature develops.
     """
     by_place: dict[tuple[str, int], dict[str, Any]] = {}
 
@@ -266,8 +266,9 @@ def segmentation_pixels(params: Params) -> dict[str, NDArray[np.uint8]]:
 
     Returns:
         The array `images`, of shape (panels, height, width, 3); the array `labels`; and
-        the predicted classes, in one array under the name of each mode. Labels and
-        predicted classes have the shape (panels, height, width). The dtype is uint8.
+        for each mode an array of the predicted classes, keyed by the mode's name. The
+        arrays of labels and of predicted classes have shape (panels, height, width).
+        All arrays have dtype uint8.
     """
     section = params.cooling.segmentation
     if section is None or not section.panels:
@@ -285,7 +286,7 @@ def segmentation_pixels(params: Params) -> dict[str, NDArray[np.uint8]]:
 
 
 def cost_of_cooling(path: Path = BENCHMARKS) -> pd.DataFrame:
-    """The times that `make bench` measured, one row per device and mode of Cooling.
+    """The times measured by `make bench`, with one row per device and mode of Cooling.
 
     The table is empty if there are no times at `path`.
     """

@@ -99,8 +99,8 @@ SHOWN = 6
 """The largest number of images to show for section 4.4."""
 _BELOW = "below the scale"
 LONE = 0.2
-"""The scale leaves out the first evaluated epoch if the next one comes later by more
-than this share of the run.
+"""The scale does not cover the first evaluated epoch if the gap before the next one is
+longer than this share of the run.
 """
 _SQUARE: Any = {"ls": "none", "marker": "s"}
 # Neighbouring colours in these maps are shades of one hue, so take every second colour
@@ -193,9 +193,10 @@ def learning_rates(runs: Runs) -> Figure | None:
 
 
 def _with_accuracy(runs: Runs, chosen: Where) -> pd.DataFrame:
-    """The runs that `chosen` selects, with the column `accuracy`, empty for lost runs.
+    """The runs that `chosen` selects, with an `accuracy` that is empty for lost runs.
 
-    Runs that were trained for a figure precede the runs that it shares with Table 1.
+    Runs that were trained for a figure precede the runs that the figure shares with
+    Table 1.
     """
     rows = runs.select(chosen).sort_values("role", kind="stable")
     return rows.assign(accuracy=ACCURACY_OF_FINISHED.of(runs, rows))
@@ -269,7 +270,7 @@ def figure_2(runs: Runs) -> Figure | None:
     redistributed Cooling with factor 1.
 
     The figure shows the first data set and network with runs of either mode. A plus
-    sign marks the printed epoch if the maximal temperature equals the printed one.
+    sign marks the printed epoch if the maximum temperature equals the paper's.
     """
     rows = growth(runs)
     if rows.empty:
@@ -296,7 +297,7 @@ def figure_2(runs: Runs) -> Figure | None:
         )
         of_mode = rows[rows["mode"] == mode]
         # All lines begin at temperature 1. The panels have separate scales, because the
-        # product of all corrections can grow by a power of ten per epoch.
+        # product of all corrections can grow by a factor of ten per epoch.
         shown = [1.0, *of_mode[["limit", "total", "reached", "kept"]].to_numpy().flat]
         axes.set_ylim(0.8 * min(shown), 1.25 * max(shown))
         axes.axhline(limit, **dotted)
@@ -343,9 +344,9 @@ def _temperatures(axes: Axes, rows: pd.DataFrame, look: Any) -> None:
 def training_curves(runs: Runs) -> Figure | None:
     """Draw accuracy over epochs by mode, with one row of panels per schedule.
 
-    If a study evaluated test images after its first epoch and then not for a long time,
-    the scale covers only the later epochs. A triangle with the accuracy beside it then
-    marks the first epoch.
+    If a study evaluated test images after its first epoch and did not evaluate them
+    again for a long time, the scale covers only the later epochs. A triangle with the
+    accuracy beside it then marks the first epoch.
     """
     shown = _shown(runs)
     if shown.empty:
@@ -448,7 +449,7 @@ def effects(runs: Runs) -> Figure | None:
 
 
 def _shown(runs: Runs) -> pd.DataFrame:
-    """The finished runs of Table 1, only those on the first data set and network."""
+    """The finished runs of Table 1 on the first data set with the first network."""
     rows = runs.select(TABLE_1 & STANDARD_MODES & where(lost=False)).reset_index()
     return rows.merge(rows[SETTING].head(1))
 
@@ -503,18 +504,18 @@ def _label_few_decades(axes: Axes) -> None:
 
 @figures.style()
 def segmentation_panel(runs: Runs, pixels: Path) -> Figure | None:
-    """Draw images, labels, and the first seed's predictions, one column per image.
+    """Draw images, labels and the first seed's predictions, with one column per image.
 
     Predictions are from networks trained without Cooling and with last-layer Cooling,
-    after the last epoch. Each prediction shows its share of correct pixels. Next to a
-    row of predictions is the mean IoU of the same weights on all test images.
+    after the last epoch. On each prediction is its share of correct pixels. Next to a
+    row of predictions is the mean IoU of the same network on all test images.
 
     If no network predicts the largest label, we assume that this label marks pixels
     without a class, and draw them black.
 
     Args:
         runs: The runs.
-        pixels: The file of the pictures, which may be missing.
+        pixels: The file with the pictures; the file may be missing.
     """
     if not pixels.is_file():
         return None
@@ -567,7 +568,7 @@ def _label_without_class(labels: NDArray[Any], predictions: NDArray[Any]) -> Any
 
 
 def _class_colours(numbers: Any) -> Any:
-    """The colours of the classes `numbers`, shape (..., 3)."""
+    """The colours of the classes `numbers`, as an array of shape (..., 3)."""
     return _CLASSES[numbers % len(_CLASSES)]
 
 

@@ -1,4 +1,4 @@
-"""The epoch after which the temperature of a run first exceeds its limit (Figure 2)."""
+"""The epoch after which a run's temperature first exceeds the limit (Figure 2)."""
 
 from dataclasses import dataclass
 
@@ -101,7 +101,8 @@ def crossings(runs: Runs) -> pd.DataFrame:
 
     Returns:
         One row per run, with its factors. `crossed` is the epoch, missing if the run
-        never exceeds the limit; `last` is the run's last epoch, and `limit` its limit.
+        never exceeds the limit; `last` is the run's last epoch, and `limit` is the
+        limit.
     """
     rows = growth(runs)
     rows["hot"] = rows["epoch"].where(rows["reached"] > rows["limit"])

@@ -11,11 +11,13 @@ from collections.abc import Sequence
 # The paper prints "divergence" as the opposite of "converged" but does not define it
 # (section 4.2, Table 2).
 CHANCE = 1.5
-"""A network has learned if its accuracy exceeds that of guessing by this factor."""
+"""A network has learned if its accuracy is above this multiple of chance accuracy."""
 COLLAPSE = 0.5
 """A run has collapsed if its accuracy ends below this share of its peak."""
 NEAR_GUESSING = 0.02
-"""A run guesses if its NLL is within this relative distance of the NLL of guessing."""
+"""A run is at chance level if its NLL differs from the NLL of guessing by at most this
+fraction.
+"""
 
 
 def outcome(

@@ -45,25 +45,25 @@ MEASURED_TABLES = ("theory_checks", "cost")
 
 They belong to no run.
 
-theory_checks: one row per statement and network: see `cooling.theory.theory_checks`.
+theory_checks: one row per statement and network; see `cooling.theory.theory_checks`.
 cost: one row per device and mode, from benchmarks/results.json. `seconds` is the time
-    of one Cooling, `epoch_seconds` the time of one epoch, and `share` the first divided
-    by the second. `rounds` is the number of measurements that the medians are over.
+    of one Cooling step, `epoch_seconds` the time of one epoch, and `share` the ratio of
+    the two. All three are medians over several measurements, whose number is `rounds`.
 """
 
 # Deviation: our studies of segmentation use CamVid, because none of them can train on
 # ADE20K, the only data set that the paper segments.
 DATA = ("cifar10", "cifar100", "ade20k", "camvid")
-"""The data sets that count as the paper's: those it uses, and one replacing ADE20K.
+"""The data sets that count as the paper's: those it uses, and a substitute for ADE20K.
 
 A part of one of these data sets, such as "cifar10-5000", also counts.
 """
 WHOLE = 45_000
-"""A run with fewer training images of CIFAR-10 does not have the paper's setting."""
+"""A run with fewer CIFAR-10 training images does not have the paper's setting."""
 LIMIT = 100.0
-"""The maximal temperature in section 3.2.
+"""The maximum temperature in section 3.2.
 
-Figure 2 shows the number of epochs after which the temperature exceeds it.
+Figure 2 shows the number of epochs after which the temperature exceeds this limit.
 """
 
 # Training factors.
@@ -75,8 +75,8 @@ PERIODIC_ANYWHERE = where(mode="periodic", factor=1.0)
 PERIODIC = (PERIODIC_ANYWHERE & where(max_temperature=more_than(1))).called(
     "periodically redistributed Cooling, of temperatures above 1"
 )
-"""Runs with a maximal temperature of at most 1 are left out, because the paper's is far
-above 1.
+"""Runs whose maximum temperature is at most 1 are left out, because the paper's maximum
+is far above 1.
 """
 # Deviation: for Tables 1 and 2 we use the Cooling factor 1, a full correction; the
 # paper does not state the factor.
@@ -160,7 +160,9 @@ CHANGES = {
 PERIODS = (
     TABLE_1 | where(role="ablation") & CLASSIFICATION & CROSS_ENTROPY & EACH_BATCH
 ).called("the Cooling periods") & NO_SCHEDULE
-"""Runs with Cooling after each batch, and the runs of Table 1, without a schedule."""
+"""Selects the runs with Cooling after each batch and the runs of Table 1, in both cases
+only those without a schedule.
+"""
 FIGURE_2_RUNS = (
     where(role=("figure_2", "figure_1", "table_1")) & MAIN & NO_SCHEDULE
 ).called("Figure 2")
@@ -188,8 +190,8 @@ DIVERGED = where(diverged=True)
 FINITE = where(overflowed=False)
 TRAINED = where(diverged=False, stuck=False)
 NOT_REDISTRIBUTED = where(never_redistributed=True)
-"""Runs with periodic Cooling that exceeded the maximal temperature in no epoch before
-the last.
+"""Selects runs with periodic Cooling that did not exceed the maximum temperature in any
+epoch before the last.
 
 Such a run equals the run with last layer Cooling, number for number. A comparison of
 the two runs would mistake equal numbers for an effect of 0.
@@ -199,7 +201,7 @@ the two runs would mistake equal numbers for an effect of 0.
 # ------------------------------------------------------------------------------
 
 GUESSING = "guessing"
-"""Column with the accuracy of guessing, which counts as that of a lost run."""
+"""Column: the accuracy of guessing, which counts as the accuracy of a lost run."""
 ACCURACY = Metric("accuracy", epochs=mean_of_last_epochs, lost=GUESSING)
 LAST_ACCURACY = Metric("accuracy", epochs=last_epoch, lost=GUESSING)
 ECE = Metric("ece", epochs=mean_of_last_epochs, label="ECE")
@@ -214,8 +216,8 @@ ACCURACY_OF_FINISHED = replace(ACCURACY, lost=None)
 LAST_ACCURACY_OF_FINISHED = replace(LAST_ACCURACY, lost=None)
 MEAN_IOU_OF_FINISHED = replace(MEAN_IOU, lost=None)
 PIXEL_ACCURACY_OF_FINISHED = replace(PIXEL_ACCURACY, lost=None)
-"""The four metrics `..._OF_FINISHED` are for tables and figures. They give a lost run
-no value.
+"""The four metrics `..._OF_FINISHED` are for tables and figures. Their values are
+missing for lost runs.
 """
 
 
@@ -291,8 +293,8 @@ def _outcomes(runs: Runs) -> pd.DataFrame:
 def _never_redistributed(runs: Runs) -> pd.Series[bool]:
     """Whether each run used periodic Cooling but never redistributed.
 
-    The last epoch does not count, because the Cooling after it changes no prediction.
-    Of the Coolings within an epoch, only the last is recorded.
+    The last epoch does not count, because Cooling after it changes no prediction. Only
+    the last Cooling step within an epoch is recorded.
     """
     totals = runs.measured("temperature", split="validation")
     early = totals["epoch"] < totals.groupby("run")["epoch"].transform("max")
@@ -306,7 +308,7 @@ def growth(runs: Runs) -> pd.DataFrame:
     """The last layer's temperature in the runs of Figure 2, including lost runs.
 
     Returns:
-        One row per run and epoch, with the run's factors. `limit` is the maximal
+        One row per run and epoch, with the run's factors. `limit` is the maximum
         temperature of the periodic runs on the same data set and network, or `LIMIT` if
         there are none. `reached` is the last layer's temperature after the correction
         by Cooling, and `kept` the temperature that stays in the last layer; `reset` is
@@ -329,7 +331,7 @@ def growth(runs: Runs) -> pd.DataFrame:
 
 
 def _heating(run: pd.DataFrame) -> pd.DataFrame:
-    """The last layer's temperatures `reached` and `kept` at each Cooling of a run."""
+    """The last layer's temperatures `reached` and `kept` at a run's Cooling steps."""
     reached = []
     kept = []
     before = 1.0
@@ -371,7 +373,7 @@ def experiments(runs: Runs) -> pd.DataFrame:
 
 
 def _listed(factors: pd.Series[float]) -> str:
-    """The distinct factors in rising order, as a text."""
+    """The distinct factors in ascending order, as text."""
     return ", ".join(f"{factor:g}" for factor in sorted(factors.dropna().unique()))
 
 

@@ -74,15 +74,16 @@ def _segmentation_named(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def printed_numbers(title: str, metrics: Mapping[str, str]) -> pd.DataFrame:
-    """The numbers of one table of the paper, as fractions.
+    """The values of one of the paper's tables, as fractions.
 
     Args:
         title: The title of the table.
         metrics: Maps the printed names of the table's metrics to ours.
 
     Returns:
-        The columns dataset, network, activation, schedule, mode, metric; published
-        (missing if the paper prints "divergence"), published_sd, published_diverged.
+        A table with the columns `dataset`, `network`, `activation`, `schedule`, `mode`,
+        `metric`, `published` (missing if the paper prints "divergence"), `published_sd`
+        and `published_diverged`.
     """
     rows = published(SLUG, title)
     method = rows["method"].str.replace("layer Cooling", "layer")
@@ -148,7 +149,7 @@ def _as_run(runs: Runs, table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _images(count: float) -> str:
-    """The number of training images as text; "" if they are all of the paper's."""
+    """The number of training images as text; "" if it is at least the paper's."""
     return f", {count:,.0f} images" if count < WHOLE else ""
 
 
@@ -219,4 +220,4 @@ TABLES: tuple[Table, ...] = (
     ABLATION,
     OURS_ALONE,
 )
-"""Every table; those of the paper come first, in the paper's order."""
+"""All tables; those of the paper come first, in the paper's order."""

@@ -41,7 +41,9 @@ CROSSED = {
     "periodic": "epoch of first reset, kappa=1.0, tau_max=tau_re=100",
     "last_layer": "epoch when 1/tau first exceeds 100, last layer, kappa=0.75",
 }
-"""The printed name, by mode, of the first epoch whose temperature exceeds `LIMIT`."""
+"""Maps each mode to the printed name of the first epoch at which the temperature
+exceeds `LIMIT`.
+"""
 _TIMES = {
     "seconds per training epoch": "epoch_seconds",
     "seconds per Cooling step": "seconds",
@@ -112,7 +114,7 @@ def _printed_row(printed: Mapping[Any, Any]) -> dict[str, Any]:
 
 
 def _measured(runs: Runs) -> dict[str, list[dict[str, Any]]]:
-    """The rows of our numbers, by the name that the paper gives to the metric."""
+    """Map the paper's name of each metric to the rows with our values."""
     cost = runs.tables["cost"].sort_values("share")
     most_expensive = cost.drop_duplicates("device", keep="last").to_dict("records")
     ours: dict[str, list[dict[str, Any]]] = {

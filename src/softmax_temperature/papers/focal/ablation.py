@@ -39,13 +39,13 @@ NUMBERS: Mapping[str, Metric] = {
     "temperature": at_selected_epoch(TEMPERATURE),
     "nll": at_selected_epoch(NLL),
 }
-"""The metrics that show the effect of a change, by name."""
+"""Maps names to the metrics that show the effect of a change."""
 BY_LIKELIHOOD: Mapping[str, Metric] = {
     name: replace(NUMBERS[name], name=f"{NUMBERS[name].name}_by_nll")
     for name in ("ece_after_scaling", "temperature")
 }
-"""The ECE after scaling, and the temperature, if scaling minimises the validation NLL
-instead of the validation ECE.
+"""Maps names to the ECE after scaling and to the temperature, both for scaling that
+minimises the validation NLL instead of the validation ECE.
 """
 _CHANGED = [
     "task",
@@ -91,14 +91,14 @@ def table(runs: Runs) -> pd.DataFrame:
 
 
 def _with_method(rows: pd.DataFrame) -> pd.DataFrame:
-    """Add the column `method`, the label of the same loss in the main recipe."""
+    """Add the column `method`: the label that the loss has in the main recipe."""
     return rows.assign(method=rows["arm"].replace(WRITTEN_LABELS))
 
 
 def _differences(
     runs: Runs, changed: pd.DataFrame, numbers: Mapping[str, Metric]
 ) -> pd.DataFrame:
-    """The mean difference from the main recipe over seeds, by change and metric."""
+    """The mean difference from the main recipe over seeds, per change and metric."""
     groups = changed.groupby(["experiment", "arm"], sort=False)
     changed = changed.assign(change=groups.ngroup())
     parts = [
@@ -132,9 +132,9 @@ def _differences(
 def _beside_main(
     runs: Runs, changed: pd.DataFrame, name: str, number: Metric
 ) -> pd.DataFrame:
-    """The metric `number` of each changed run, beside that of the main recipe.
+    """The metric `number` of each changed run, beside its value in the main recipe.
 
-    The column `main` has the value of the main recipe's run with the same loss and
+    The column `main` has the value of the run of the main recipe with the same loss and
     seed.
     """
     main = runs.select(MAIN)
@@ -157,7 +157,7 @@ def _beside_main(
 
 
 def _cells(rows: pd.DataFrame) -> list[str]:
-    """The name of the cell that evaluated each run, without the seed."""
+    """For each run, the name of the cell that evaluated it, without the seed."""
     return [cell.rpartition("/")[0] for cell in rows[EVALUATION_CELL]]
 
 
@@ -189,9 +189,9 @@ def _heading(metric: str) -> str:
 
 
 def _change(row: Mapping[Any, Any]) -> str:
-    """Write the main and the changed value, and the sd of their difference in brackets.
+    """Format the main value, the changed value and, in brackets, the sd of the change.
 
-    Shares are in percent.
+    Fractions are formatted as percentages.
     """
     metric = str(row["metric"])
     is_temperature = metric == "temperature"

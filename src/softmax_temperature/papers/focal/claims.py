@@ -118,16 +118,16 @@ BASELINES: Mapping[str, Where] = {
     "MMCE": MMCE,
     "LS-0.05": LS_005,
 }
-"""The paper's baselines by label; FLSD-53 is compared with each of them."""
+"""Maps labels to the paper's baselines. FLSD-53 is compared with each of them."""
 SAME_REGIONS = 180 * NEGLIGIBLE
 """The largest angle, in degrees, between two decision boundaries that count as equal.
 
-At this angle, the boundaries disagree on one percent of all directions.
+At this angle, the two models disagree on one percent of all directions from the origin.
 """
 MANY_CLASSES = 100
 """The smallest number of classes that counts as many.
 
-Table F.7, which has top-5 accuracies, shows CIFAR-100 and Tiny-ImageNet.
+Table F.7 reports top-5 accuracies for CIFAR-100 and Tiny-ImageNet.
 """
 
 _TABLE_1 = "section 5, Table 1"
@@ -138,7 +138,8 @@ _TEMPERATURE = "Temperature of least validation ECE"
 _FULL = "focal_full"
 """The study of Table 1's losses on all of CIFAR-10, with the released recipe.
 
-It has no profile yet: a pilot first chooses its network (docs/protocol.md).
+The study has no profile yet, because a pilot must first choose the network
+(docs/protocol.md).
 """
 _IMAGES = "focal_cifar10"
 """The study of every loss on 10,000 training images, without augmentation."""
@@ -149,16 +150,20 @@ _FIVE = {_FULL: 5}
 _THREE = {_FULL: 3}
 """The planned number of seeds for each of the other losses of Table 1, by study."""
 _LOOKS_AT_IMAGES = {_IMAGES: 3}
-"""Three looks: cross-entropy and FLSD-53 had four seeds, then six, then eleven."""
+"""There were three looks: cross-entropy and FLSD-53 had four seeds at the first look,
+six at the second, and eleven at the third.
+"""
 _LOOKS_AT_CE = {_IMAGES: {"FLSD-53 against CE": 3}}
 """The same looks, but only at the part that compares FLSD-53 with cross-entropy.
 
-In the other parts of a claim, which compare FLSD-53 with another baseline, the baseline
-has only two seeds.
+The other parts of a claim compare FLSD-53 with other baselines, which have only two
+seeds.
 """
 _LOOKS_AT_RISE = {_IMAGES: {"rise of CE": 3}}
 _LOOKS_AT_TRANSLATION = {_TRANSLATION: 2}
-"""Two looks: each loss had three seeds, then six."""
+"""There were two looks: each loss had three seeds at the first look, and six at the
+second.
+"""
 _STAND_IN = {
     _TRANSLATION: "Multi30k in place of WMT14; gamma 1 and smoothing 0.1 are from "
     "memory",
@@ -168,11 +173,11 @@ _STAND_IN = {
 def _difference(
     first: Where, second: Where, of: Measure, among: Where = MAIN
 ) -> Difference:
-    """The difference in `of`: the runs with `first` minus the runs with `second`.
+    """The metric `of` for the loss `first` minus the same metric for the loss `second`.
 
-    The two runs of a pair need not share their recipe (`sharing` is empty): for images,
-    for instance, the released code averages the Brier loss over a batch and sums the
-    other losses.
+    The two runs of a pair may have different recipes, so `sharing` is empty. For
+    example, the released code for images averages the Brier loss over a batch, but sums
+    the other losses.
     """
     return Difference(
         of=of,
@@ -185,7 +190,7 @@ def _difference(
 
 
 def _ratio(first: Where, second: Where, of: Measure, among: Where = MAIN) -> Ratio:
-    """The logarithm of the ratio of `of`: runs with `first` over runs with `second`."""
+    """The log ratio of the metric `of` for the loss `first` to that for `second`."""
     return Ratio(
         of=of,
         first=first,
@@ -197,7 +202,7 @@ def _ratio(first: Where, second: Where, of: Measure, among: Where = MAIN) -> Rat
 
 
 def _against_every_baseline(of: Measure, among: Where = MAIN) -> Parts:
-    """The logarithm of the ratio of `of`: FLSD-53 over each baseline."""
+    """The log ratio of the metric `of` for FLSD-53 to that for each baseline."""
     return Parts(
         {
             f"FLSD-53 against {name}": _ratio(FLSD_53, baseline, of, among)
@@ -207,7 +212,7 @@ def _against_every_baseline(of: Measure, among: Where = MAIN) -> Parts:
 
 
 def _throughout(first: Where, second: Where, of: Metric) -> LeastDifference:
-    """The difference in `of`, at the epoch at which that difference is smallest."""
+    """The smallest difference in the metric `of` over all recorded epochs."""
     return LeastDifference(
         of=of,
         first=first,
@@ -219,7 +224,7 @@ def _throughout(first: Where, second: Where, of: Metric) -> LeastDifference:
 
 
 def _least_ratio(first: Where, second: Where, of: Metric) -> LeastRatio:
-    """The logarithm of the ratio of `of`, at the epoch at which it is smallest."""
+    """The smallest log ratio of the metric `of` over all recorded epochs."""
     return LeastRatio(
         of=of,
         first=first,
@@ -233,7 +238,7 @@ def _least_ratio(first: Where, second: Where, of: Metric) -> LeastRatio:
 def _in_the_end(
     first: Where, second: Where, of: Metric, among: Where = MAIN
 ) -> BesideSelected:
-    """The difference in `of` after the last epoch.
+    """The difference in the metric `of` between two losses after the last epoch.
 
     A note gives the difference at the selected epoch.
     """
@@ -244,7 +249,10 @@ def _in_the_end(
 def _evaluated(
     first: Where, second: Where, of: Measure, among: Where = MAIN
 ) -> Evaluated:
-    """The difference in the evaluation metric `of` after the last epoch."""
+    """The evaluation metric `of` for the loss `first` minus that for the loss `second`.
+
+    Both are measured after the last epoch.
+    """
     return Evaluated(_difference(first, second, of, among))
 
 
@@ -267,7 +275,7 @@ def _temperature_of(loss: Where) -> Evaluated:
 
 
 def _at_bound(runs: Runs, chosen: pd.DataFrame) -> str:
-    """A note on the number of temperatures at an end of the grid; "" if it is 0."""
+    """A note on the number of temperatures at an end of the grid; "" for 0."""
     count = replace(TEMPERATURE, name="at_bound").of(runs, chosen).sum()
     return f"{count:.0f} at the bound of the grid" if count else ""
 
@@ -306,7 +314,7 @@ def _rise_of_wrong() -> Parts:
 
 
 def _by_every_criterion() -> Parts:
-    """The error and ECE of FLSD-53 minus those of CE, by criterion of early stopping.
+    """The error and ECE of FLSD-53 minus those of CE, per criterion of early stopping.
 
     Training until the last epoch does not count as a criterion here.
     """
@@ -321,7 +329,7 @@ def _by_every_criterion() -> Parts:
 
 
 def _price_of_stopping_by_ece() -> Parts:
-    """The fall in ECE, and the rise in error, if CE stops early by validation ECE.
+    """The fall in ECE and the rise in error if validation ECE stops CE training early.
 
     Both parts compare the chosen epoch with the last epoch of the same run, on test
     data.
@@ -343,7 +351,8 @@ def _price_of_stopping_by_ece() -> Parts:
 def _by_ece_instead_of_nll() -> Evaluated:
     """The baselines' ECE at one temperature minus their ECE at another.
 
-    The validation ECE chooses the first temperature, the validation NLL the second.
+    The first temperature is the one with the lowest validation ECE, and the second is
+    the one with the lowest validation NLL.
     """
     baselines = any_of(BASELINES)
     return Evaluated(
@@ -371,7 +380,7 @@ def _directions_apart() -> Parts:
 
 
 def _linear(of: Measure) -> dict[str, Difference]:
-    """Contrasts of `of`: the linear model with CE against that with each focal loss."""
+    """Compare the metric `of` of linear models with CE and with each focal loss."""
     losses = {"FL-1": FL_1, "FL-2": FL_2, "FL-3": FL_3}
     return {name: _of_linear_models(loss, of) for name, loss in losses.items()}
 
@@ -405,7 +414,7 @@ def _share_of_trainings(losses: list[str], condition: Where) -> Parts:
 
 
 def _focal_against_others(of: Measure) -> Parts:
-    """The difference in `of` in translation: focal loss minus each other loss."""
+    """In translation, the metric `of` for focal loss minus that for each other loss."""
     return Parts(
         {
             f"against {name}": Difference(
@@ -1004,8 +1013,8 @@ CLAIMS: tuple[Claim, ...] = (
         "temperatures at which they obtain low ECE.",
         compares="Share of the seeds where, for all losses, the temperatures of "
         "highest test BLEU and of least validation ECE are at most 0.2 apart.",
-        # The three losses of one seed start from the same weights, so a seed is one
-        # trial, which succeeds only if the models of all three losses do.
+        # The three models of one seed, one per loss, start from the same weights. A
+        # seed is therefore one trial, which succeeds only if all three models do.
         contrast=Proportion(
             of=Having("trainings", _WITHIN_0_2),
             among=TRANSLATION,

@@ -68,7 +68,7 @@ MEASURED_COLUMNS = {
     "linear_points": ("x_0", "x_1", "label"),
     "translation_curves": ("temperature", "bleu", "validation_ece"),
 }
-"""The columns of the measured tables that belong to runs."""
+"""Maps each measured table whose rows belong to runs to its columns."""
 NAMES = {
     "expected_calibration_error": "ece",
     "negative_log_likelihood": "nll",
@@ -89,8 +89,8 @@ _ON_THIS_MACHINE = ("vectors_sha256", "noise_archive")
 
 They are left out of the declared parameters.
 """
-# The linear model's numbers are rounded to this many decimal places. A figure cannot
-# show more, and the tables with these numbers become half as large.
+# The linear model's values are rounded to this many decimal places. A figure cannot
+# show more, and rounding halves the size of the tables with these values.
 _DIGITS = 6
 
 Row = Mapping[str, Any]
@@ -155,7 +155,7 @@ def _with_missing_outliers(runs: Runs, params: Params) -> Runs:
 
 
 def declared_runs(params: Params) -> Iterator[DeclaredRun]:
-    """The runs that `params` declare: classifiers, linear models, translation."""
+    """The runs of classifiers, linear models and translation that `params` declare."""
     yield from declared_classifiers(params)
     yield from declared_linear(params)
     yield from declared_translation(params)
@@ -246,8 +246,8 @@ def declared_translation(params: Params) -> Iterator[DeclaredRun]:
             "epochs": section.recipe.epochs,
             "planned_epochs": section.recipe.planned_epochs,
         }
-        # Do not take the parameters from the stage's cells: they contain a digest of
-        # the data files, which this machine may lack.
+        # Do not take the parameters from the stage's cells: those parameters contain a
+        # digest of the data files, and this machine may lack these files.
         parameters = {"task": part_of(section, TranslationTask), "arm": arm}
         yield DeclaredRun(
             train_translation,
@@ -314,7 +314,7 @@ def read_run(run: DeclaredRun, artifact: Artifact) -> MeasuredRun:
 
 
 def _classifier(run: DeclaredRun, artifact: Artifact) -> MeasuredRun:
-    """Read a classifier's run from its cell and from the evaluation's cell for it."""
+    """Read a classifier's run from its training cell and its evaluation cell."""
     record = artifact.json("record.json")
     evaluation = evaluate_focal.result(run.cell)
     facts = {
@@ -360,8 +360,8 @@ def values_of_evaluation(
     """Turn the evaluation of one run into rows of values.
 
     Args:
-        rows: One row of metrics on test data per scaling and evaluated epoch, which is
-            the selected or the last one.
+        rows: One row of metrics on test data per scaling and evaluated epoch. The
+            evaluated epochs are the selected one and the last one.
         select: The kind of epoch that the experiment selects, "last" or
             "best_validation".
         epochs_done: The number of the last epoch.
@@ -408,7 +408,7 @@ def _renamed(metric: str) -> str:
 def merged(rows: Iterable[Row]) -> list[dict[str, Any]]:
     """Merge the rows that agree in split, epoch and `scaled`.
 
-    If several of them have a value for the same metric, the last value wins. For
+    If several of these rows have a value for the same metric, the last value wins. For
     instance, both the history and the evaluation have the accuracy after the last
     epoch.
     """

@@ -41,8 +41,8 @@ class Evaluated(Contrast):
     """A contrast of the evaluation's metrics, with the evaluation's cells as sources.
 
     Attributes:
-        contrast: The contrast. By itself it would give the cells that trained the runs
-            as its sources.
+        contrast: The contrast to measure. On its own, it would give the cells that
+            trained the runs as its sources.
     """
 
     contrast: Contrast
@@ -71,7 +71,7 @@ class BesideSelected(Contrast):
     selected: Measure
 
     def measure(self, runs: Runs) -> Measurement:
-        """Measure the difference; the note has its means at the selected epochs."""
+        """Measure the difference, with a note on its means at the selected epochs."""
         measurement = self.difference.measure(runs)
         among = self.difference.among & SELECTED_BY_VALIDATION
         beside = replace(self.difference, of=self.selected, among=among)
@@ -88,19 +88,19 @@ class BesideSelected(Contrast):
 
 @dataclass(frozen=True)
 class BesideScaled(Contrast):
-    """A contrast before temperature scaling; its qualifier adds the ECE after scaling.
+    """A contrast before temperature scaling, qualified by the ECE after scaling.
 
     Attributes:
         contrast: The contrast that is judged.
-        scaled: The contrasts that give the numbers after scaling, by name. Each
-            measures fractions and has one part.
+        scaled: Maps names to the contrasts that measure the ECE after scaling. Each
+            contrast has one part, whose values are fractions.
     """
 
     contrast: Contrast
     scaled: Mapping[str, Declared]
 
     def measure(self, runs: Runs) -> Measurement:
-        """Measure the contrast, with the numbers after scaling as its qualifier."""
+        """Measure the contrast, with the ECEs after scaling as its qualifier."""
         measurement = self.contrast.measure(runs)
         texts = []
         for name, number in self.scaled.items():
@@ -115,7 +115,7 @@ class BesideScaled(Contrast):
 
 
 def _in_points(estimate: Estimate) -> str:
-    """Write a fraction in points, with its interval if it has one."""
+    """Format a fraction in percentage points, with its interval if it has one."""
     text = f"{100 * estimate.value:.2f}"
     if estimate.ends is None:
         return text
@@ -127,8 +127,8 @@ def _in_points(estimate: Estimate) -> str:
 class LeastDifference(Difference):
     """Each pair's smallest difference over the recorded epochs.
 
-    It is above 0 if the value of the first run exceeds that of the second after every
-    recorded epoch. `of` is a metric with a value per epoch.
+    The smallest difference is above 0 if the value of the first run exceeds that of the
+    second after every recorded epoch. The metric `of` has a value for each epoch.
     """
 
     of: Metric
@@ -174,14 +174,14 @@ class Apart(Difference):
 class OnOutliers(Contrast):
     """A difference in AUROC, as a mean over the paper's out-of-distribution sets.
 
-    The mean is over those of the paper's sets that the study has; a run that lacks one
-    of these sets is left out. Every other set is a separate task, which does not count
-    as the paper's.
+    The mean is over those of the paper's sets that the study has. A run without scores
+    on one of these sets is left out. Every other set is a separate task, which does not
+    count as one of the paper's tasks.
 
     Attributes:
         difference: The difference to measure. Its metric is replaced by the AUROC.
-        scaled: Whether the first AUROC is after temperature scaling. The second is
-            always before scaling.
+        scaled: Whether the first AUROC is measured after temperature scaling. The
+            second is always measured before scaling.
     """
 
     difference: Difference

@@ -25,15 +25,15 @@ CRITERIA = {
     "nll": "by NLL",
     "ece": "by ECE",
 }
-"""The criteria of early stopping in Table J.1, in words."""
+"""Maps each criterion of early stopping in Table J.1 to its name for readers."""
 OVERFITTED = 1.05
-"""A run overfits if its last test NLL is at least this multiple of its lowest."""
+"""A run overfits if its final test NLL is at least this multiple of its lowest one."""
 EARLY = 150 / 350
 """The epoch at which the learning rate first falls, as a share of all epochs. Section 4
 calls the time before it "initially".
 """
 SURE = 0.9
-"""A mistake with a confidence above this is a confident one (appendix C)."""
+"""A mistake counts as confident if its confidence is above this (appendix C)."""
 
 
 def stopped_early(metric: Metric, criterion: str) -> Derived:
@@ -159,7 +159,7 @@ EARLY_WEIGHT_NORM = replace(WEIGHT_NORM, epochs=_mean_of_first_epochs)
 
 
 def _rise(values: pd.DataFrame, chosen: pd.DataFrame) -> pd.Series[float]:
-    """Each run's last value minus its first one after the learning rate first falls."""
+    """Each run's last value minus its first value once the learning rate has fallen."""
     last = values["run"].map(chosen["epochs_done"])
     late = values[values["epoch"] > EARLY * last].sort_values("epoch")
     by_run = late.groupby("run")["value"]
@@ -179,10 +179,10 @@ HALF_RISE_OF_WRONG = Derived("nats", _half_rise_of_wrong)
 
 
 def _log_gradient_norm(runs: Runs, chosen: pd.DataFrame) -> pd.Series[float]:
-    """The logarithm of the gradient norm, as a mean over samples and epochs.
+    """The mean logarithm of each run's gradient norms, over samples and epochs.
 
     The first recorded epoch is left out; the others have equal weight. A sample's norm
-    counts as the geometric centre of its bin.
+    is taken to be the geometric centre of its bin.
     """
     bins = runs.tables["gradient_norms"]
     bins = bins[bins["run"].isin(chosen.index[~is_lost(chosen)])]

@@ -135,7 +135,7 @@ def curves(axes: Axes, rows: pd.DataFrame, column: str, **labels: Any) -> None:
 
 @figures.style()
 def figure_1(runs: Runs) -> Figure | None:
-    """Draw NLL, entropy, errors and ECE while a network trains with cross-entropy.
+    """Draw NLL, entropy, error and ECE over epochs of training with cross-entropy.
 
     NLL and entropy are shown for all samples, for the correctly classified ones, and
     for the misclassified ones.
@@ -289,7 +289,7 @@ def figure_3bcd(runs: Runs) -> Figure | None:
                 label=str(arm),
             )
         axes.set(title=f"({letter}) epoch {epoch}", xscale="log")
-    # The first bin also counts all samples with a norm below it.
+    # The first bin also counts all samples whose norm is below the bin.
     edges = counts[["low", "high"]].min()
     powers = np.arange(-4, 3, 2)
     names = [
@@ -455,8 +455,8 @@ def figure_c2(runs: Runs) -> Figure | None:
         figure.add_subplot(grid[1 + place // 2, place % 2])
         for place in range(len(weights))
     ]
-    # Show shares of each loss's own mistakes, because the losses make different numbers
-    # of mistakes.
+    # Show shares of the mistakes with each loss, because the number of mistakes differs
+    # between losses.
     for loss, confidence in mistakes.groupby("arm", sort=False)["confidence"]:
         share = PERCENT * np.histogram(confidence, _EDGES)[0] / len(confidence)
         above.stairs(share, _EDGES, fill=True, color=COLOURS[str(loss)], alpha=0.25)
@@ -541,7 +541,7 @@ def _regions(
         colors="black",
         linestyles=["--", "-", "--"],
     )
-    # Points of a label have the colour of its region, so points in a region of the
+    # Points have the colour of their label's region, so points in the region of the
     # other colour are mistakes.
     for label, marker, colour in ((0, "o", "#2166ac"), (1, "^", figures.WARNING)):
         x, y = places[labels == label].T

@@ -1,4 +1,4 @@
-"""The test images of Figure H.1, and the predictions of the figure's losses on them."""
+"""The test images of Figure H.1, and the predictions of its models for them."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ Pictures = dict[str, NDArray[np.uint8]]
 def with_panels(runs: Runs, params: Params, pixels: Path) -> tuple[Runs, Pictures]:
     """Return `runs` with the predictions on the images of Figure H.1, and the images.
 
-    There are `focal.evaluation.panels` images. Half of them are the first test images
-    that the models of all losses of the figure classify correctly, and half are the
-    first that all of them misclassify; the models are those of the first seed. This
-    choice favours no loss.
+    There are `focal.evaluation.panels` images. The models are those of the first seed,
+    one for each loss of the figure. Half of the images are the first test images that
+    all these models classify correctly, and the other half are the first that all of
+    them misclassify. This choice favours no loss.
 
     Args:
-        runs: The runs, with the predictions recorded before.
+        runs: The runs, with the predictions that were recorded earlier.
         params: The parameters.
-        pixels: The file with the pictures recorded before. If an experiment's runs are
-            not on this machine, its recorded pictures are kept.
+        pixels: The file with the pictures that were recorded earlier. If an
+            experiment's runs are not on this machine, its recorded pictures are kept.
 
     Returns:
         The runs with their table `panels`, and the pictures by experiment.
@@ -97,8 +97,8 @@ def _chosen(
     """Choose an experiment's images, and compute each run's predictions for them.
 
     Returns:
-        The images' numbers in the test split; and the predictions before and after
-        scaling, one row per run, scaling and image.
+        The indices of the images in the test split; and the predictions before and
+        after scaling, with one row per run, scaling and image.
     """
     stored = {run: artifact.tensors(LOGITS) for run, artifact in trained.items()}
     labels = next(iter(stored.values()))["test.labels"]

@@ -11,7 +11,7 @@ EXPERIMENTS = {
     "source of their word vectors: learned with the rest, or read from a file, with "
     "the share of the vocabulary that it covers. The paper uses GloVe's.",
 }
-"""The meaning of columns in the table of experiments, by column."""
+"""Maps columns of the table of experiments to explanations of their meaning."""
 
 
 def of_table_1(*, is_printed: bool, is_empty: bool) -> dict[str, bool]:

@@ -56,10 +56,12 @@ ERRORS = {
 }
 NOISE_FLOOR = "noise_floor"
 GUESSING = 1.1
-"""A run guesses if its accuracy is below this multiple of the accuracy of guessing."""
+"""A run is at chance level if its accuracy is less than this multiple of the accuracy of
+guessing.
+"""
 IMAGES = 4
-"""Figure H.1 shows at most this many images that all losses classify correctly, and at
-most this many that all losses misclassify. The paper shows this many of each.
+"""Figure H.1 shows at most this many images that all its models classify correctly, and
+at most this many that all of them misclassify. The paper shows this many of each.
 """
 _FAINT = 0.45
 _FLOOR = figures.HUES[3]
@@ -167,7 +169,7 @@ def calibration_summary(runs: Runs, written: Written) -> Figure | None:
     The paper has no such figure. There is one row of panels per experiment. The left
     panels show the ECE before and after scaling on one scale. The right panels show the
     ECE after scaling on a larger scale, because the values after scaling are small.
-    Runs that guess are left out of the means, because the ECE of guessing is near 0;
+    Runs at chance level are left out of the means, because guessing has an ECE near 0;
     the row of their loss says so. Returns None if there are no experiments.
     """
     experiments = shown_experiments(runs)
@@ -229,13 +231,16 @@ def calibration_summary(runs: Runs, written: Written) -> Figure | None:
 
 
 def any_printed(runs: Runs, written: Written) -> bool:
-    """Whether the paper prints an ECE for any shown experiment."""
+    """Whether the paper reports an ECE for any shown experiment."""
     names = shown_experiments(runs)
     return bool(names) and any(map(_printed_errors(written).get, names))
 
 
 def any_guesses(runs: Runs) -> bool:
-    """Whether any run of the main recipe guesses, so that its ECE is meaningless."""
+    """Whether any run of the main recipe is at chance level.
+
+    The ECE of such a run is meaningless.
+    """
     return bool(_evaluations(runs)["guesses"].any())
 
 
@@ -244,7 +249,7 @@ def _ece_of_each(
 ) -> str:
     """A sentence with each loss's mean ECE before and after scaling, in percent.
 
-    Runs that guess are left out, and so are losses with no other run.
+    Runs at chance level are left out, and so are losses without any other run.
     """
     trained = rows[~rows["guesses"]]
     before, after = (
@@ -263,8 +268,8 @@ def _ece_of_each(
 def _evaluations(runs: Runs) -> pd.DataFrame:
     """The evaluations of the main recipe's finished runs.
 
-    Each run has one row before scaling and one after. The column `guesses` says whether
-    the run never learned.
+    Each run has one row before scaling and one after. The column `guesses` tells
+    whether the run is at chance level.
     """
     main = runs.select(MAIN & where(diverged=False))
     metrics = ("accuracy", "ece", NOISE_FLOOR, "temperature")
@@ -316,8 +321,9 @@ def _errors(
 def _temperatures(axes: Axes, rows: pd.DataFrame, arms: Sequence[str]) -> None:
     """Write each loss's mean temperature at the right end of its row.
 
-    The mean is over the runs that learned. If some runs guess, write their number in
-    front of it; if no run learned, write "guesses" or "diverged" instead.
+    The mean is over the runs that learned. If some runs are at chance level, their
+    number precedes the mean; if no run learned, the text is "guesses" or "diverged"
+    instead.
 
     Args:
         axes: The panel.
@@ -390,12 +396,12 @@ def figure_shift(runs: Runs, written: Written, experiment: str) -> Figure | None
 
 @figures.style()
 def figure_h1(runs: Runs, pixels: Path, experiment: str) -> Figure | None:
-    """Draw test images with their labels and the predictions of four losses.
+    """Draw test images with their labels, and predictions of models with four losses.
 
-    Predictions are those of the first seed, with their confidence before and after
-    scaling.
+    The models are those of the first seed. Each prediction has its confidence before
+    and after scaling.
 
-    Images that all losses classify correctly come first, and images that all losses
+    Images that all models classify correctly come first, and images that all models
     misclassify come last. The file `pixels` has the images in the order of the table
     `panels`.
     """
@@ -427,7 +433,7 @@ def figure_h1(runs: Runs, pixels: Path, experiment: str) -> Figure | None:
 def _predicted(
     axes: Axes, line: int, arm: str, before: pd.Series[Any], after: pd.Series[Any]
 ) -> None:
-    """Write the prediction of the loss `arm` below an image, in red if it is wrong."""
+    """Write a prediction of the `arm` model below an image, in red if it is wrong."""
     confidence = f"{before['confidence']:.2f} → {after['confidence']:.2f}"
     is_right = before["predicted"] == before["label"]
     axes.annotate(

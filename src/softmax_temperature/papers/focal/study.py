@@ -43,7 +43,7 @@ MEASURED_TABLES = (
     "translation_curves",
     "theory_checks",
 )
-"""The names of the measured tables; each is a file below `tables/`.
+"""The names of the measured tables; each table is a file in `tables/`.
 
 They contain the measurements that are not a single value per run and epoch. They are
 gathered from the cells, while the tables in `tables.TABLES` are computed from the runs.
@@ -55,10 +55,10 @@ differences: scaling and metric. The row has the value with the run's loss minus
 roc: scaling, out-of-distribution set (`ood`) and point of the ROC curve.
 gradient_norms: epoch and bin. The row counts the training samples for which the norm of
     the last layer's gradient is in the bin.
-reliability: epoch and confidence bin, one of 25, over training samples.
-panels: scaling and image. `image` is the image's number in the test split. The pixels
-    are in `panels.safetensors`: for each experiment an array of the shape (images,
-    height, width, channels).
+reliability: epoch and one of 25 confidence bins, over training samples.
+panels: scaling and image. `image` is the image's index in the test split. The pixels
+    are in `panels.safetensors`, which has one array of shape (images, height, width,
+    channels) for each experiment.
 linear_mistakes: misclassified test point. The row has the confidence.
 linear_points: test point. Only cross-entropy's run with seed 0 has rows, because the
     points are the same for all losses.
@@ -67,8 +67,8 @@ theory_checks: see `losses.propositions.theory_checks`.
 """
 
 _WHOLE = {"imdb": 25_000}
-"""The number of training and validation samples of a whole data set, for the data sets
-whose name does not tell whether a run used only a part.
+"""The number of training and validation samples in a whole data set, for data sets
+whose names do not tell whether a run used only a part.
 """
 # Deviation: our studies of translation use Multi30k, because none of them can train on
 # WMT14, the paper's only translation task.
@@ -81,7 +81,7 @@ DATA = (
     "wmt14_en_de",
     "multi30k",
 )
-"""The data sets that count as the paper's: those it uses, and one replacing WMT14.
+"""The data sets that count as the paper's: those it uses, and a substitute for WMT14.
 
 A part of one of these data sets, such as "cifar10-5000", also counts.
 """
@@ -96,7 +96,7 @@ EXPERIMENT = ("experiment",)
 An experiment is a data set with a network and a recipe.
 """
 EVALUATION_CELL = "evaluation_cell"
-"""Column: the cell that evaluated the run; the cell in `cell` trained it."""
+"""Column: the cell that evaluated the run; `cell` has the one that trained it."""
 
 # Training factors.
 # ---------------------------------------------------------------------
@@ -123,7 +123,7 @@ TABLE_1_LOSSES: Mapping[str, Where] = {
     "FL-3": FL_3,
     "FLSD-53": FLSD_53,
 }
-"""The losses of Table 1 by label, in the table's order."""
+"""The losses of Table 1, keyed by label, in the table's order."""
 FOCAL_LOSSES: Mapping[str, Where] = {
     "FL-1": FL_1,
     "FL-2": FL_2,
@@ -133,21 +133,21 @@ FOCAL_LOSSES: Mapping[str, Where] = {
     "FLSD-532": FLSD_532,
     "FLSD-53": FLSD_53,
 }
-"""The losses of Tables F.3 to F.6 by label, in the tables' order."""
+"""The losses of Tables F.3 to F.6, keyed by label, in the tables' order."""
 CURVE_LOSSES: Mapping[str, Where] = {
     "CE": CE,
     "FL-1": FL_1,
     "FL-2": FL_2,
     "FL-3": FL_3,
 }
-"""The losses of Figures 2, 3(b-d), B.1, C.1 and I.1, by label."""
+"""The losses of Figures 2, 3(b-d), B.1, C.1 and I.1, keyed by label."""
 QUALITATIVE_LOSSES: Mapping[str, Where] = {
     "CE": CE,
     "Brier": BRIER,
     "MMCE": MMCE,
     "FLSD-53": FLSD_53,
 }
-"""The losses of Figure H.1 by label, in the figure's order."""
+"""The losses of Figure H.1, keyed by label, in the figure's order."""
 WRITTEN_LABELS = {"MMCE-written": "MMCE"}
 """Maps the label of a loss as defined in the paper's text to the label of the same loss
 as computed by the authors' code.
@@ -188,7 +188,7 @@ TRANSLATION = where(task="translation", diverged=False).called("translation")
 
 # For translation the paper names the losses without giving gamma or the smoothing;
 # these values are also missing from our copy of appendix K. The values here are those
-# of profile `defaults`.
+# of the profile `defaults`.
 TRANSLATION_LOSSES: Mapping[str, Where] = {"CE": CE, "LS": LS_01, "FL": FL_1}
 _TRANSLATION_LABELS = {"LS-0.1": "LS", "FL-1": "FL"}
 
@@ -217,14 +217,15 @@ ECE_BY_NLL = Metric("ece_by_nll", scaled=True, label="ECE")
 WEIGHT_NORM = Metric("weight_norm", label="weight norm")
 FEATURE_NORM = Metric("feature_norm", split="train", label="norms")
 GRID = 0.1
-"""The step of the grid of temperatures."""
+"""The spacing of the grid of temperatures."""
 BEST_TEMPERATURE = "best_temperature"
 """Column: the temperature at which a translation model has the lowest validation ECE.
 """
 TEMPERATURES_APART = "temperatures_apart"
 """Column: the distance between two temperatures of a translation model.
 
-One has the highest test BLEU, the other the lowest validation ECE.
+The model has the highest test BLEU at one of them, and the lowest validation ECE at the
+other.
 """
 
 

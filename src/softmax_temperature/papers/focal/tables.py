@@ -1,7 +1,7 @@
 """The tables of the focal paper: our values beside the printed ones, and our own.
 
-The tables are long, with one row per data set, network, loss and metric; `layout.wide`
-arranges them as in the paper.
+The tables are in long format, with one row per data set, network, loss and metric;
+`layout.wide` arranges them as in the paper.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ _TEXT_DATASETS = ("20 Newsgroups", "SST Binary")
 
 
 def by_loss(table: pd.DataFrame) -> pd.DataFrame:
-    """Lay out a comparison as texts, with losses in columns, grouped by family."""
+    """Lay out a comparison as text, with one column per loss, grouped by family."""
     texts = layout.wide(table, across="method")
     columns = [*texts]
     losses = [
@@ -123,7 +123,7 @@ def by_loss(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def by_metric(table: pd.DataFrame) -> pd.DataFrame:
-    """Lay out a comparison as texts, with losses in rows, grouped by family."""
+    """Lay out a comparison as text, with one row per loss, grouped by family."""
     texts = layout.wide(table, across=METRIC)
     place = texts.columns.get_loc("method")
     tasks = texts.assign(**{"": ""}).groupby(["", *texts.columns[:place]], sort=False)
@@ -141,7 +141,7 @@ class LossTable(Table):
     how our experiment differs from the paper's.
 
     Attributes:
-        losses: The losses by label, in the paper's order.
+        losses: The losses, keyed by label, in the paper's order.
         numbers: Function that returns the metrics to show for the runs of a study, in
             the paper's order.
         title: The title of the printed table or notebook; "" if we do not have its
@@ -150,7 +150,7 @@ class LossTable(Table):
         by_criterion: Whether the table has values for several criteria of early
             stopping.
         printed_only: Whether to leave out values that the paper does not print.
-        fewest_classes: The smallest number of classes for which a data set is shown.
+        fewest_classes: The smallest number of classes that a shown data set may have.
         is_evaluated: Whether the values come from the evaluation's cells instead of the
             training's.
     """
@@ -219,7 +219,7 @@ def _missing(runs: Runs, printed: pd.DataFrame) -> list[tuple[str, str]]:
 
 
 def _named_missing(rows: pd.DataFrame) -> pd.DataFrame:
-    """The `rows` of experiments without runs, with the names as in `_named`."""
+    """The `rows` of experiments without runs, with the names that `_named` gives."""
     rows = rows.assign(
         is_printed=rows["printed_dataset"] != "", arm="", value=0.0, noise=""
     )
@@ -284,7 +284,7 @@ def _with_remarks(runs: Runs, table: pd.DataFrame) -> pd.DataFrame:
 
 
 def _differs(run: pd.Series[Any]) -> str:
-    """The words for the differences between `run` and the paper."""
+    """The differences between `run` and the paper, in words."""
     texts = []
     if run["is_printed"] and run["epochs"] < run["planned_epochs"]:
         texts.append(f"{run['epochs']} of {run['planned_epochs']} epochs")
@@ -319,18 +319,18 @@ def profiles_of(dataset: str, network: str) -> tuple[str, ...]:
 
 
 def number(name: str, metric: Metric, **about: str) -> Number:
-    """The entry of a table for `metric` at the selected epoch, with bootstrap error."""
+    """A table entry for `metric` at the selected epoch, with its bootstrap error."""
     selected = at_selected_epoch(metric)
     return Number(name, selected, about, error=bootstrap_error(selected))
 
 
 def scaled(name: str, metric: Metric, **about: str) -> Number:
-    """The entry of a table for `metric` at the temperature of lowest validation ECE."""
+    """A table entry for `metric` at the temperature of lowest validation ECE."""
     return number(f"{name}{AFTER}", after_scaling(metric), **about)
 
 
 def both(name: str, metric: Metric, **about: str) -> list[Number]:
-    """The entries of a table for `metric` before and after temperature scaling."""
+    """Table entries for `metric` before and after temperature scaling."""
     return [number(name, metric, **about), scaled(name, metric, **about)]
 
 
@@ -373,7 +373,8 @@ def _on_shifted_sets(runs: Runs) -> list[Number]:
 def _stopped_early(_: Runs) -> list[Number]:
     """The metrics with early stopping among all epochs, then among accurate epochs.
 
-    Stopping by accuracy appears once, because it chooses the same epoch in both cases.
+    An epoch is accurate if its validation accuracy is near the best. Stopping by
+    accuracy appears once, because it chooses the same epoch in both cases.
     """
     numbers = []
     for criterion in CRITERIA:
@@ -411,7 +412,7 @@ _RELEASED = [
     number("MCE% post T=2.5", after_scaling(MCE)),
     number("optimal T", TEMPERATURE),
 ]
-"""The metrics as the authors' notebooks name them."""
+"""The metrics under the names that the authors' notebooks give them."""
 
 
 def _main_table(name: str, *numbers: Number, **about: Any) -> LossTable:
@@ -585,4 +586,4 @@ TABLES: tuple[Table, ...] = (
     Made(name="not_in_a_table", by=not_in_a_table),
     Made(name="ablation", by=ablation.table, lay_out=ablation.lay_out),
 )
-"""Every table; those of the paper are in the paper's order."""
+"""All tables; those of the paper are in the paper's order."""

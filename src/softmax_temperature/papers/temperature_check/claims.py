@@ -1,8 +1,8 @@
 """The sentences of the abstract, and the predictions of the theory, as claims.
 
 We have only the paper's abstract. Each of its sentences about generalisation is a
-claim, and none of them has a printed number. Networks are compared only on the same
-data. If accuracies at chosen inverse temperatures are compared, the inverse
+claim, and none of these sentences gives a number. Networks are compared only on the
+same data. If accuracies at chosen inverse temperatures are compared, the inverse
 temperatures are chosen on the validation data of the other seeds, so that the choice
 does not bias the result.
 """
@@ -77,11 +77,14 @@ _SLOPE = (
 _THEORY = "theory behind the abstract, derived again"
 _STUDY = "temperature_check"
 _LOOKS_AT_STARTS = 2
-"""Two looks: gradient flow of the network with ReLU had three seeds, then six."""
+"""There were two looks: gradient flow of the network with ReLU had three seeds at the
+first look, and six at the second.
+"""
 _LOOKS_AT_SWEEPS = {_STUDY: 3}
-"""Three looks: the sweep of the GRU had ten judged seeds, then twenty, then thirty.
+"""There were three looks: the sweep of the GRU had ten judged seeds at the first look,
+twenty at the second, and thirty at the third.
 
-The sweep of the VGG kept its ten seeds.
+The sweep of the VGG had ten seeds at each look.
 """
 
 
@@ -137,7 +140,7 @@ GAIN_BELOW_1 = _accuracy(Choice(among=BELOW_1), Choice(among=FROM_1), TEMPERATUR
 
 
 def _best_temperatures(runs: Runs, _: pd.DataFrame) -> str:
-    """A note on the best inverse temperature on test data, by network and data set.
+    """A note on each network's best inverse temperature on the test data of a data set.
 
     If a network has no best inverse temperature on a data set, the note gives the
     reason.

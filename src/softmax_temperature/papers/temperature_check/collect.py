@@ -58,7 +58,7 @@ MEASURED_COLUMNS = {
         "distance",
     )
 }
-"""The columns of the measured tables that belong to runs.
+"""Maps each measured table whose rows belong to runs to its columns.
 
 See `study.MEASURED_TABLES`.
 """
@@ -273,8 +273,9 @@ def _values(
 ) -> list[dict[str, Any]]:
     """The values of a training run.
 
-    The values are its history and, after the last epoch, the temperature of Cooling,
-    the heuristic's prediction, and metrics of the logits, as far as the run has them.
+    The values are the run's history and, for the last epoch, the temperature of
+    Cooling, the heuristic's prediction, and metrics of the logits. A run may lack any
+    of the values for the last epoch.
     """
     by_place: dict[tuple[str, int, bool], dict[str, Any]] = {}
 
@@ -349,9 +350,9 @@ def _calibration(logits: torch.Tensor, labels: torch.Tensor) -> dict[str, float]
 def _flow(run: DeclaredRun, artifact: Artifact) -> MeasuredRun:
     """Read a trajectory of gradient flow, with its times in rescaled units.
 
-    The facts `unit_time`, `logit_time` and `drift_rate` are predictions from the start:
-    the time in which the logits change by 1, the time in which they change by their own
-    norm, and the initial rate of kernel change.
+    The facts `unit_time`, `logit_time` and `drift_rate` are predictions from the
+    initial network: the time in which the logits change by 1, the time in which they
+    change by their own norm, and the initial rate at which the kernel changes.
     """
     record = artifact.json("record.json")
     if run.factors["start"] == "zero":

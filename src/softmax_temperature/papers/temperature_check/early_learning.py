@@ -47,7 +47,7 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Prediction:
-    """A predicted slope of a quantity's logarithm against another logarithm.
+    """A predicted slope of the logarithm of one quantity against that of another.
 
     Attributes:
         quantity: The quantity in words.
@@ -72,7 +72,7 @@ class Prediction:
         return "inverse_temperature" if self.regime == "still" else "start_norm"
 
     def contrast(self, among: Where = ALL) -> Slope:
-        """The slope of each network minus the predicted slope."""
+        """The slope fitted for each network minus the predicted slope."""
         along = INVERSE_TEMPERATURE if self.regime == "still" else NORM_AT_START
         return Slope(
             of=self.of,
@@ -123,9 +123,10 @@ def early_slopes(
 
     Returns:
         A table with the columns `COLUMNS`. For each seed, a line is fitted to the
-        logarithms. `slope` is the mean of these slopes over `n` seeds; `low` and `high`
-        are its 90 % interval by Student's t, empty for one seed. `misfit` is the
-        largest factor by which a point misses its seed's line.
+        logarithms. `slope` is the mean slope of these lines over `n` seeds; `low` and
+        `high` are the ends of the mean's 90 % interval by Student's t, and are empty
+        for one seed. `misfit` is the largest factor by which a point misses its seed's
+        line.
     """
     rows = []
     for prediction in predictions:
@@ -158,7 +159,7 @@ def early_slopes(
 
 
 def slope_text(runs: Runs, network: str, prediction: Prediction) -> str:
-    """Write the fitted slope of `network`, with its interval, and the predicted one."""
+    """Format the fitted slope of `network`, its interval, and the predicted slope."""
     slopes = early_slopes(runs, [prediction])
     slopes = slopes[slopes["network"] == network]
     if slopes.empty:

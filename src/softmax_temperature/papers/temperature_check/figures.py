@@ -133,10 +133,10 @@ def _mark_at_edge(
 def _same_span(panels: Sequence[Axes], limits: Sequence[tuple[float, float]]) -> None:
     """Give all vertical axes the same span, which is wide enough for every panel.
 
-    Above and below the accuracies, each panel has room for the marks at its edges, also
+    Above and below the accuracies, each panel has room for the marks at its edges, even
     if the accuracies reach 0 or 100 %.
 
-    `limits` are the limits of each panel so far.
+    `limits` are the current limits of each panel's vertical axis.
     """
     widest = max((high - low for low, high in limits), default=0)
     span = 1.2 * widest
@@ -188,8 +188,8 @@ def _heatmap(axes: Axes, rows: pd.DataFrame) -> None:
     """Draw a sweep's mean accuracies in percent, and "div" where every run diverged."""
     cells = rows.groupby(["learning_rate", "inverse_temperature"])
     means = PERCENT * cells["validation_accuracy"].mean().unstack()
-    # seaborn labels the axes with the names of the index and the columns, so make our
-    # labels these names.
+    # seaborn labels the axes with the names of the index and the columns, so use our
+    # labels as these names.
     means = means.rename_axis(index=axes.get_ylabel(), columns=axes.get_xlabel())
     lost = cells["diverged"].all().unstack().eq(True)
     sns.heatmap(
@@ -272,7 +272,8 @@ def confidence(runs: Runs) -> Figure | None:
 def spread(runs: Runs) -> Figure | None:
     """Draw the standard deviation of test accuracy over seeds, with 90 % intervals.
 
-    The intervals assume that accuracies are normally distributed. Each sweep is a line.
+    The intervals assume that accuracies are normally distributed. Each line shows a
+    sweep.
     """
     figure, (axes,) = figures.panels(1, row=3.4)
     sweeps = by_sweep(numbers(runs, CHOSEN_RATE & OWN_START))
@@ -448,15 +449,15 @@ def panels_of(
     """Make a figure with empty panels, and match each panel with its rows.
 
     Args:
-        groups: The name, as in `sweep_title`, and the rows of each panel.
-        y: The y label, written at the panels on the left.
-        x: The x label, written at the lowest panels.
-        legend: The entries of the legend; without entries there is none.
+        groups: For each panel, its name (see `sweep_title`) and its rows.
+        y: The y label, which only the panels on the left show.
+        x: The x label, which only the lowest panels show.
+        legend: The entries of the legend; without entries, there is no legend.
         options: Arguments of `figures.panels`.
 
     Returns:
-        The figure, and each panel with its rows. If there are no groups, None and no
-        panels.
+        The figure, and a list that pairs each panel with its rows. If there are no
+        groups, None and an empty list.
     """
     if not groups:
         return None, []

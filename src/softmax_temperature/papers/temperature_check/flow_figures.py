@@ -152,7 +152,7 @@ def _title_with_slopes(runs: Runs, starts: pd.DataFrame) -> str:
 
 
 def _plain(value: float) -> str:
-    """Write a number without an exponent and with commas: 0.1, or 100,000."""
+    """Format a number without an exponent, with commas, such as 0.1 or 100,000."""
     return f"{value:,.0f}" if value >= 1 else f"{value:g}"
 
 
@@ -167,10 +167,10 @@ def _legend_of_times() -> list[Any]:
 
 
 def _shade_limits(axes: Axes, scale: float) -> None:
-    """Shade the norms that are small or large enough for the theory's limits.
+    """Shade the norms that are small or large enough for the theory's two limits.
 
-    The limits of the axis do not change. `scale` converts one image's norm to the norm
-    over all images.
+    The range of the axis does not change. `scale` converts the norm of one image's
+    logits to the norm over all images.
     """
     view = axes.get_xlim()
     for low, high in ((view[0], SMALL * scale), (LARGE * scale, view[1])):
@@ -183,8 +183,8 @@ def _shade_limits(axes: Axes, scale: float) -> None:
 def kernel_drift(runs: Runs) -> Figure | None:
     """Draw the kernel's relative drift over inverse temperatures.
 
-    The drift is measured when the tempered logits have changed by 1. Dashed lines
-    predict it from the kernel's initial speed. The dotted line marks a drift of
+    The drift is measured when the tempered logits have changed by 1. Dashed lines show
+    predictions from the kernel's initial speed. The dotted line marks a drift of
     `STILL`; a slope is fitted to the inverse temperatures whose mean drift is at most
     `STILL`.
     """

@@ -47,10 +47,11 @@ MEASURED_TABLES = (COURSES,)
 """The names of the measured tables; each is a file in `tables/`.
 
 courses: one row for each moment of each gradient-flow trajectory that starts from zero
-    logits. A moment is a requested time or an event. The columns are `time` (rescaled),
-    `loss` (mean, nats), `change` (the norm of the change in the tempered logits),
-    `drift` (the relative change of the kernel) with its error `drift_error`, and
-    `distance` (of the tempered logits from those of the linearised network).
+    logits. A moment is a requested time or an event. The columns are `time` (in
+    rescaled units), `loss` (the mean loss, in nats), `change` (the norm of the change
+    in the tempered logits), `drift` (the relative change of the kernel) with its error
+    `drift_error`, and `distance` (the distance between the tempered logits and those of
+    the linearised network).
 """
 OF_ONE_TASK = (
     "sweep",
@@ -95,12 +96,12 @@ OWN_START = TRAINING & where(start="own", mode="none")
 """Networks with their own initial logits, trained without Cooling."""
 COOLED = TRAINING & where(start="own", mode="last_layer")
 SET_START = TRAINING & where(start=("norm", "pair"))
-"""The runs that train a pair of networks, so that their initial logits can be chosen.
+"""The runs that use a pair of networks, so that the initial logits can be chosen.
 
 The logits are those of a trained network minus those of a frozen one. The start "pair"
-sets the correlation between the initial weights of the two. With the start "norm", both
-have the same initial weights, and the frozen logits are scaled so that the difference
-has the given mean norm.
+sets the correlation between the initial weights of the two networks. With the start
+"norm", both networks have the same initial weights, and the frozen logits are scaled so
+that the difference has the given mean norm.
 """
 TUNING = TRAINING & where(role="tuning")
 CHOSEN_RATE = where(is_judged=True).called("the chosen learning rate")
@@ -171,9 +172,9 @@ CONFIDENCE = Metric("confidence")
 TEMPERATURE = Metric("temperature", scaled=True)
 """The temperature by which temperature scaling divides the tempered logits."""
 AT_BOUND = Metric("at_bound", scaled=True)
-"""1 if the search for the temperature ended at one of its bounds, else 0."""
+"""1 if the search for the temperature ended at a bound of its range, else 0."""
 COOLED_TEMPERATURE = Metric("temperature", split="validation")
-"""The product of all temperatures of Cooling."""
+"""The product of the temperatures that all Cooling steps applied."""
 HEURISTIC = Metric("heuristic_inverse_temperature", split="train")
 """The inverse temperature that the heuristic of classifier_temperature predicts for the
 features of a network that was trained at 1.
@@ -307,10 +308,10 @@ def _kernel_is_still(runs: Runs) -> pd.Series[bool]:
 def numbers(runs: Runs, of: Where = ALL) -> pd.DataFrame:
     """One row per training run, with its factors, metrics and cell.
 
-    The columns are those of `runs.table`, `validation_accuracy` and `test_accuracy`
-    (the accuracy of guessing for a diverged run), `test_nll`, `test_ece`,
-    `confidence`, `temperature`, `at_bound`, `scaled_nll`, `scaled_ece`,
-    `cooled_temperature`, `heuristic` and `cells`.
+    The table has the columns of `runs.table` and, in addition, `validation_accuracy`
+    and `test_accuracy` (both are the accuracy of guessing for a diverged run),
+    `test_nll`, `test_ece`, `confidence`, `temperature`, `at_bound`, `scaled_nll`,
+    `scaled_ece`, `cooled_temperature`, `heuristic` and `cells`.
     """
     chosen = runs.select(TRAINING & of)
     measured = {name: metric.of(runs, chosen) for name, metric in _NUMBERS.items()}

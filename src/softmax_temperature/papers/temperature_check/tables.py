@@ -62,7 +62,7 @@ def _grouped(rows: pd.DataFrame, *keys: str, **aggregations: Any) -> pd.DataFram
 def accuracies(runs: Runs) -> pd.DataFrame:
     """The accuracy at each inverse temperature, with the learning rate chosen for it.
 
-    The chosen rate has the best validation accuracy. The gain is over the run at
+    The chosen rate has the best validation accuracy. The gain is relative to the run at
     inverse temperature 1 with the same seed in the same sweep, if there is one.
     """
     plain = numbers(runs, CHOSEN_RATE & OWN_START)
@@ -125,8 +125,8 @@ def three_temperatures(runs: Runs) -> pd.DataFrame:
     Returns:
         One row per sweep. `training_best` is the inverse temperature with the highest
         mean accuracy on validation data. `training_low` and `training_high` are the
-        lowest and the highest inverse temperature that are as good: their mean accuracy
-        is lower by at most one standard error of the paired difference. The other
+        lowest and the highest of the inverse temperatures that are as good: their mean
+        accuracy is at most one standard error of the paired difference lower. The other
         columns are geometric means, over networks trained at 1, of the inverse
         temperatures that three methods give: temperature scaling (`post_hoc`, which
         leaves out fits at a bound), Cooling (`cooling`), and the heuristic applied to
@@ -290,4 +290,4 @@ TABLES: tuple[Table, ...] = (
     THREE_TEMPERATURES,
     EARLY_SLOPES,
 )
-"""Every table; those about training come first."""
+"""All tables; those about training come first."""
