@@ -1,4 +1,4 @@
-"""The sentences of the cosine-classifier paper, as claims.
+"""The cosine-classifier paper's statements, formulated as testable claims.
 
 Section 3.1 and Figure 2 are about rescaling; section 4.3, Figures 3 and 4 and Table 1
 are about correlations. All pairs on one data set share its classes and samples. A data

@@ -1,4 +1,4 @@
-"""The table of changes to the recipe or to Cooling, each with and without Cooling.
+"""The table of changes to the recipe or to Cooling, with and without Cooling.
 
 A run with Cooling is compared with the run without Cooling that has the same schedule,
 loss and seed in the same experiment. If the experiment has no runs without Cooling,

@@ -1,9 +1,9 @@
-"""The sentences of the Cooling paper, as claims.
+"""The Cooling paper's statements, formulated as testable claims.
 
-In comparisons of accuracy, a run that diverged or got stuck counts with chance
-accuracy.
-Runs are compared in pairs that share data set, network and seed, and start from the
-same weights. The runs of a pair also share the schedule, unless schedules are compared.
+In comparisons of accuracy, a run that diverged or got stuck is counted with the
+accuracy of guessing. Runs are compared in pairs that share data set, network and seed,
+and start from the same weights. The runs of a pair also share the schedule, unless
+schedules are compared.
 """
 
 import pandas as pd

@@ -101,8 +101,8 @@ def crossings(runs: Runs) -> pd.DataFrame:
 
     Returns:
         One row per run, with its factors. `crossed` is the epoch, missing if the run
-        never exceeds the limit; `last` is the run's last epoch, and `limit` is the
-        limit.
+        never exceeds the limit. `last` is the run's last epoch. See `growth` for
+        `limit`.
     """
     rows = growth(runs)
     rows["hot"] = rows["epoch"].where(rows["reached"] > rows["limit"])

@@ -1,4 +1,4 @@
-"""The sentences of the focal paper, as claims.
+"""The focal paper's statements, formulated as testable claims.
 
 Sections 3 and 4 with Figures 1 to 3 are about training, and section 5 with Tables 1 to
 3 is about calibration. The appendices are about a linear model (C), confident
@@ -122,7 +122,8 @@ BASELINES: Mapping[str, Where] = {
 SAME_REGIONS = 180 * NEGLIGIBLE
 """The largest angle, in degrees, between two decision boundaries that count as equal.
 
-At this angle, the two models disagree on one percent of all directions from the origin.
+At this angle, the predictions of the two models differ in one percent of all directions
+from the origin.
 """
 MANY_CLASSES = 100
 """The smallest number of classes that counts as many.
@@ -329,7 +330,7 @@ def _by_every_criterion() -> Parts:
 
 
 def _price_of_stopping_by_ece() -> Parts:
-    """The fall in ECE and the rise in error if validation ECE stops CE training early.
+    """The fall in ECE and the rise in error if CE training is stopped by validation ECE.
 
     Both parts compare the chosen epoch with the last epoch of the same run, on test
     data.

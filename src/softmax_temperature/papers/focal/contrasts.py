@@ -88,7 +88,7 @@ class BesideSelected(Contrast):
 
 @dataclass(frozen=True)
 class BesideScaled(Contrast):
-    """A contrast before temperature scaling, qualified by the ECE after scaling.
+    """A contrast before temperature scaling, with the ECE after scaling as qualifier.
 
     Attributes:
         contrast: The contrast that is judged.

@@ -104,7 +104,7 @@ def of_runs(table: pd.DataFrame, chosen: pd.DataFrame) -> pd.DataFrame:
 def curves_of(
     runs: Runs, losses: Mapping[str, Where], *metrics: str, split: str, among: Where
 ) -> pd.DataFrame:
-    """The `metrics` on `split` of the finished runs with one of `losses`.
+    """The `metrics` on `split` for the finished runs with one of `losses`.
 
     There is one row per run and epoch.
     """

@@ -78,14 +78,14 @@ def with_panels(runs: Runs, params: Params, pixels: Path) -> tuple[Runs, Picture
 
 
 def _experiments(runs: Runs, params: Params) -> Iterator[str]:
-    """Yield the image experiments that have finished runs of Figure H.1's losses."""
+    """Yield the image experiments that have finished runs with Figure H.1's losses."""
     for name in MAIN.select(runs.table)["experiment"].unique():
         if params.focal.tasks[name].text is None and len(_shown_runs(runs, name)):
             yield name
 
 
 def _shown_runs(runs: Runs, experiment: str) -> pd.DataFrame:
-    """The first seed's finished runs of Figure H.1's losses, in the figure's order."""
+    """The first seed's finished runs with the losses of Figure H.1, in that order."""
     shown = MAIN & where(experiment=experiment, seed=0, diverged=False)
     rows = (shown & any_of(QUALITATIVE_LOSSES)).select(runs.table)
     return pd.concat([loss.select(rows) for loss in QUALITATIVE_LOSSES.values()])

@@ -56,7 +56,7 @@ ERRORS = {
 }
 NOISE_FLOOR = "noise_floor"
 GUESSING = 1.1
-"""A run is at chance level if its accuracy is less than this multiple of the accuracy of
+"""A run is at chance level if its accuracy is below this multiple of the accuracy of
 guessing.
 """
 IMAGES = 4
@@ -94,7 +94,7 @@ _TRANSLATION_TITLES = {
 def _evaluation(
     runs: Runs, chosen: pd.DataFrame, *metrics: str, scaled: bool
 ) -> pd.DataFrame:
-    """The evaluation of the runs `chosen` at their selected epochs.
+    """The `metrics` of the runs `chosen`, evaluated at their selected epochs.
 
     There is one row per run and one column per metric.
     """

@@ -150,7 +150,7 @@ class LossTable(Table):
         by_criterion: Whether the table has values for several criteria of early
             stopping.
         printed_only: Whether to leave out values that the paper does not print.
-        fewest_classes: The smallest number of classes that a shown data set may have.
+        fewest_classes: The minimum number of classes for a data set to be shown.
         is_evaluated: Whether the values come from the evaluation's cells instead of the
             training's.
     """

@@ -1,4 +1,4 @@
-"""The sentences of the abstract, and the predictions of the theory, as claims.
+"""The abstract's statements and the theory's predictions, as testable claims.
 
 We have only the paper's abstract. Each of its sentences about generalisation is a
 claim, and none of these sentences gives a number. Networks are compared only on the

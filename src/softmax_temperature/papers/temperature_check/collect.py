@@ -274,7 +274,7 @@ def _values(
     """The values of a training run.
 
     The values are the run's history and, for the last epoch, the temperature of
-    Cooling, the heuristic's prediction, and metrics of the logits. A run may lack any
+    Cooling, the heuristic's prediction, and metrics of the logits. A run may lack some
     of the values for the last epoch.
     """
     by_place: dict[tuple[str, int, bool], dict[str, Any]] = {}

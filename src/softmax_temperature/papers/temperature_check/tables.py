@@ -125,8 +125,9 @@ def three_temperatures(runs: Runs) -> pd.DataFrame:
     Returns:
         One row per sweep. `training_best` is the inverse temperature with the highest
         mean accuracy on validation data. `training_low` and `training_high` are the
-        lowest and the highest of the inverse temperatures that are as good: their mean
-        accuracy is at most one standard error of the paired difference lower. The other
+        lowest and the highest inverse temperatures that are as good: their mean
+        accuracy is lower than the best by at most one standard error of the paired
+        difference. The other
         columns are geometric means, over networks trained at 1, of the inverse
         temperatures that three methods give: temperature scaling (`post_hoc`, which
         leaves out fits at a bound), Cooling (`cooling`), and the heuristic applied to
