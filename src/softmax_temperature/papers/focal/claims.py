@@ -330,7 +330,7 @@ def _by_every_criterion() -> Parts:
 
 
 def _price_of_stopping_by_ece() -> Parts:
-    """The fall in ECE and the rise in error if CE training is stopped by validation ECE.
+    """The fall in ECE and the rise in error if CE is stopped early by validation ECE.
 
     Both parts compare the chosen epoch with the last epoch of the same run, on test
     data.
