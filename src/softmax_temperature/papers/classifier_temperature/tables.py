@@ -78,7 +78,7 @@ def table_1(runs: Runs) -> pd.DataFrame:
 
 
 def _ours(values: pd.Series[float], left_out: pd.DataFrame) -> dict[str, Any]:
-    """Our values for one row and one metric of Table 1, by column.
+    """Our values for one row and one metric of Table 1, keyed by column.
 
     Args:
         values: The metric's column in `left_out`.

@@ -102,13 +102,13 @@ _WHOLE_PAPER = "paper"
 _SMALL = "cooling_cifar10"
 """The study with a network of half the paper's width, and 10,000 training images."""
 _N = {_STUDY: 3}
-"""The planned number of seeds by study, which is also the paper's number."""
+"""Maps studies to the planned number of seeds, which is also the paper's number."""
 _LOOKS_AT_CAMVID = {_SMALL: 3}
 """There were three looks: segmentation had two seeds at the first look, four at the
 second, and ten at the third.
 """
 _LOOKS_AT_SCHEDULES = {_SMALL: 2}
-"""The first look was at runs without a schedule and with the piecewise and cosine
+"""The first look covered runs without a schedule and runs with the piecewise and cosine
 schedules; the second look added three schedules.
 """
 _LOOKS_AT_DISTRIBUTED = {_SMALL: 3}

@@ -147,9 +147,9 @@ _IMAGES = "focal_cifar10"
 _MORE_IMAGES = "focal_cifar100"
 _TRANSLATION = "translation_multi30k"
 _FIVE = {_FULL: 5}
-"""The planned number of seeds for cross-entropy and for FLSD-53, by study."""
+"""Maps studies to the planned number of seeds for cross-entropy and for FLSD-53."""
 _THREE = {_FULL: 3}
-"""The planned number of seeds for each of the other losses of Table 1, by study."""
+"""Maps studies to the planned number of seeds for each other loss of Table 1."""
 _LOOKS_AT_IMAGES = {_IMAGES: 3}
 """There were three looks: cross-entropy and FLSD-53 had four seeds at the first look,
 six at the second, and eleven at the third.

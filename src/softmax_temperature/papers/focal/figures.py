@@ -58,7 +58,7 @@ COLOURS: Mapping[str, Any] = defaultdict(
         "FLSD-53": "#a3329a",
     },
 )
-"""The colour of each loss, by label.
+"""Maps the label of a loss to its colour.
 
 Each family of losses has its own hue; a larger gamma is darker. A loss without an entry
 is grey.
@@ -66,8 +66,8 @@ is grey.
 GAMMAS_3A = (1, 2, 3, 5, 7, 8, 9)
 """The gammas of Figure 3(a), read from the authors' plot; the text lists none."""
 CONFIDENT = 0.9
-"""The confidence at which Figure C.2 draws lines. In appendix C, cross-entropy errs
-"almost always with greater than 90% confidence".
+"""The confidence at which Figure C.2 draws lines. According to appendix C, a model trained
+with cross-entropy errs "almost always with greater than 90% confidence".
 """
 _CROSS_ENTROPY: Mapping[str, Where] = {"CE": CE}
 _RARE = 0.001
@@ -368,7 +368,7 @@ def _reliability(upper: Axes, lower: Axes, bins: pd.DataFrame) -> None:
 def _in_the_last_bin(shares: pd.Series[float]) -> str:
     """Name the epochs that are not drawn, with the share of samples in the last bin.
 
-    For several epochs, this is the smallest share.
+    If there are several such epochs, the smallest of their shares is given.
     """
     epochs = [str(epoch) for epoch in shares.index]
     named = epochs[-1]

@@ -34,7 +34,7 @@ Pictures = dict[str, NDArray[np.uint8]]
 
 
 def with_panels(runs: Runs, params: Params, pixels: Path) -> tuple[Runs, Pictures]:
-    """Return `runs` with the predictions on the images of Figure H.1, and the images.
+    """Return `runs` with the predictions for the images of Figure H.1, and the images.
 
     There are `focal.evaluation.panels` images. The models are those of the first seed,
     one for each loss of the figure. Half of the images are the first test images that
@@ -85,7 +85,7 @@ def _experiments(runs: Runs, params: Params) -> Iterator[str]:
 
 
 def _shown_runs(runs: Runs, experiment: str) -> pd.DataFrame:
-    """The first seed's finished runs with the losses of Figure H.1, in that order."""
+    """The finished runs of seed 0 with Figure H.1's losses, in the figure's order."""
     shown = MAIN & where(experiment=experiment, seed=0, diverged=False)
     rows = (shown & any_of(QUALITATIVE_LOSSES)).select(runs.table)
     return pd.concat([loss.select(rows) for loss in QUALITATIVE_LOSSES.values()])

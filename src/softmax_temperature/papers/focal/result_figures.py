@@ -83,7 +83,7 @@ _DASHES: Mapping[str, Any] = dict(
         strict=True,
     )
 )
-"""The line style of each loss in a ROC curve, by label."""
+"""Maps the label of a loss to the line style of its ROC curve."""
 _TRANSLATION_TITLES = {
     "CE": "cross-entropy",
     "LS": "label smoothing",
@@ -396,7 +396,7 @@ def figure_shift(runs: Runs, written: Written, experiment: str) -> Figure | None
 
 @figures.style()
 def figure_h1(runs: Runs, pixels: Path, experiment: str) -> Figure | None:
-    """Draw test images with their labels, and predictions of models with four losses.
+    """Draw test images with labels, and predictions of models trained with four losses.
 
     The models are those of the first seed. Each prediction has its confidence before
     and after scaling.

@@ -313,12 +313,12 @@ def arm_label(run: Mapping[str, Any] | pd.Series[Any]) -> str:
 
 
 def outlier_sets(runs: Runs, among: Where = ALL) -> list[str]:
-    """The out-of-distribution sets on which any run in `among` was scored, sorted."""
+    """The sorted out-of-distribution sets on which any run in `among` was scored."""
     return _other_sets(runs, AUROC, among)
 
 
 def shifted_sets(runs: Runs, among: Where = ALL) -> list[str]:
-    """The shifted sets on which any run in `among` was evaluated, sorted.
+    """The sorted shifted sets on which any run in `among` was evaluated.
 
     A shifted set is another data set with the same classes as the run's own.
     """
@@ -334,8 +334,8 @@ def _other_sets(runs: Runs, metric: Metric, among: Where) -> list[str]:
 def placeholders(runs: Runs) -> list[str]:
     """The experiments that a translation study trains only to fill its tables.
 
-    Such an experiment has only one loss, so it has nothing to compare. Readers do not
-    see it.
+    Such an experiment has only one loss, so there is nothing to compare. It is hidden
+    from readers.
     """
     main = runs.select(MAIN)
     if runs.select(TRANSLATION).empty or main.empty:

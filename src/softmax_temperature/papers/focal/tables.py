@@ -134,7 +134,7 @@ def by_metric(table: pd.DataFrame) -> pd.DataFrame:
 
 @dataclass(frozen=True, kw_only=True)
 class LossTable(Table):
-    """A table of means over seeds by loss, with the printed values.
+    """A table of means over seeds for each loss, with the printed values.
 
     Values are fractions, except temperatures and NLL. If there is only one seed, its
     standard error comes from the bootstrap over test samples. The column `differs` says

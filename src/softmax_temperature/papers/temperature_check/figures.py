@@ -244,8 +244,8 @@ def _frame(axes: Axes, column: int, row: int) -> None:
 def confidence(runs: Runs) -> Figure | None:
     """Draw test NLL over inverse temperatures, before and after temperature scaling.
 
-    Dashed lines are before scaling, solid lines after. Lines are means over seeds, and
-    bands are standard deviations.
+    Dashed lines show the NLL before scaling, and solid lines the NLL after scaling.
+    Lines are means over seeds, and bands are standard deviations.
     """
     figure, panels = panels_of(
         by_sweep(_finished(numbers(runs, CHOSEN_RATE & OWN_START))),

@@ -100,8 +100,9 @@ def learning_curves(runs: Runs) -> Figure | None:
 def early_logit_norms(runs: Runs) -> Figure | None:
     """Draw rescaled times of events against the norm of the initial tempered logits.
 
-    Lines are predictions from the initial speeds. The title of each panel gives the
-    fitted slopes of the time in which the loss falls to half of its initial value.
+    Lines show times predicted from the initial speed of the logits. The title of each
+    panel gives the fitted slopes of the time in which the loss falls to half of its
+    initial value.
     """
     chosen = runs.select(FROM_A_NORM)
     times = {event: time_to(event).of(runs, chosen) for event in MEASURED}
