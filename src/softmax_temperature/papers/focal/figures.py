@@ -66,8 +66,8 @@ is grey.
 GAMMAS_3A = (1, 2, 3, 5, 7, 8, 9)
 """The gammas of Figure 3(a), read from the authors' plot; the text lists none."""
 CONFIDENT = 0.9
-"""The confidence at which Figure C.2 draws lines. According to appendix C, a model trained
-with cross-entropy errs "almost always with greater than 90% confidence".
+"""The confidence at which Figure C.2 draws lines. According to appendix C, a model
+trained with cross-entropy errs "almost always with greater than 90% confidence".
 """
 _CROSS_ENTROPY: Mapping[str, Where] = {"CE": CE}
 _RARE = 0.001
