@@ -74,12 +74,12 @@ _PAGES.globals |= {
 _ELSEWHERE = ("Claims", "Deviations")
 # Tag of cells that explain the notebook itself.
 _OF_NOTEBOOK = "notebook"
-# A page of the docs, which is not part of the report.
+# Matches a link to a page of the docs, because these pages are not part of the report.
 _DOCS_LINK = re.compile(r"\[(docs/[^]]+\.md)\]\([^)]+\)")
 _HEADING = re.compile(r"^#+ +(.+)$", re.MULTILINE)
 _TEX = re.compile(r"(\$\$?)([^$]+)\1")
-# Tags and attributes that Markdown and pandas write. Other tags are escaped, and other
-# attributes removed.
+# The tags and attributes that Markdown and pandas generate. Other tags are escaped, and
+# other attributes are removed.
 _TAGS = [
     "a",
     "b",
@@ -174,8 +174,8 @@ _MATHML_ATTRIBUTES = frozenset(
         "xmlns",
     }
 )
-# A function's name before its argument without brackets, as in "\log p". TeX sets a
-# thin space between them, which the converter leaves out.
+# Matches a function's name before an argument without brackets, as in "\log p". TeX
+# sets a thin space between them, which the converter leaves out.
 _BARE_ARGUMENT = re.compile(
     r"\\(cos|exp|lg|ln|log|sin|tan|tanh)\s+(?=[A-Za-z]|\\(?!left))"
 )
@@ -208,10 +208,11 @@ class Records(NamedTuple):
     """The content of `records.json`; empty if the file is missing.
 
     Attributes:
-        stages: Groups of cells by stage, in the order of the pipeline.
-        parameters: Parameters of the cells, by their digest.
-        code: Digests of the modules behind a cell, by the digest of the cell's code.
-        places: Anchor of a cell's group, by the digest of the cell's result.
+        stages: Groups of cells, keyed by stage in the order of the pipeline.
+        parameters: Parameters of the cells, keyed by the digest of the parameters.
+        code: Digests of the modules behind a cell, keyed by the digest of the cell's
+            code.
+        places: Anchor of a cell's group, keyed by the digest of the cell's result.
     """
 
     stages: dict[str, list[Group]]
@@ -234,7 +235,8 @@ class Paper(NamedTuple):
 
     Attributes:
         slug: Name of the paper's folder.
-        title: Title of the paper's notebook; the slug in words if it was not executed.
+        title: Title of the paper's notebook, or of the paper if the notebook was not
+            executed.
         about: Data sets and networks of the study.
         claims: Rows of `claims.json`.
         content: The notebook as HTML, without its code.
@@ -262,7 +264,7 @@ class Profile(NamedTuple):
     Attributes:
         name: Name of the profile.
         papers: Its papers, in the project's order.
-        parameters: Whether its `params.yaml` is present.
+        parameters: Whether the profile's `params.yaml` is present.
     """
 
     name: str
@@ -398,7 +400,7 @@ def _group_name(cell: dict[str, Any]) -> tuple[str, str]:
 def content(notebook: nbformat.NotebookNode) -> str:
     """The text, tables and figures of a notebook as HTML, in the notebook's order.
 
-    The HTML holds no active content, whatever the notebook holds: every piece is
+    The HTML contains no active content, whatever the notebook contains: every piece is
     sanitised, and images are decoded and encoded again. The only later change is that
     table cells are labelled with escaped texts.
     """
@@ -518,7 +520,7 @@ def write_report(results: Path) -> list[Path]:
     """Write the pages of every profile and the overview into the folder of results.
 
     Returns:
-        Path of the overview, then of each profile's page.
+        The path of the overview, followed by the path of each profile's page.
     """
     profiles = [
         read_profile(results / name) for name in stored.profiles_with_results(results)
@@ -594,9 +596,9 @@ def _write_paper(
     lists: dict[str, list[Group]] = {}
 
     def address(cells: str) -> str:
-        """The address that a number links to: its group, a list of groups, or the page.
+        """The address of a number's link: a group, a list of groups, or the page.
 
-        A number without a known group is linked to the page of records.
+        A number without a known group links to the whole page of records.
         """
         groups = paper.records.behind(apart(cells))
         if len(groups) < 2:

@@ -72,7 +72,7 @@ def _cells(table: str) -> tuple[list[str], list[list[str]]]:
 
 
 def _is_wide(names: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
-    """Whether the columns' longest words do not fit on a phone, or a cell is long."""
+    """Whether the columns' longest words are too wide for a phone, or a cell is long."""
     if len(names) < 3:
         return False
     columns = zip(names, *rows, strict=True)
@@ -93,10 +93,10 @@ def _filled(rows: Sequence[Sequence[str]]) -> list[list[str]]:
 
 
 def _in_title(rows: Sequence[Sequence[str]]) -> int:
-    """The number of columns in a card's title: the fewest that distinguish the rows.
+    """The number of columns in a card's title.
 
-    They are the table's first columns. If these would be more than `NAMES` columns, or
-    if their cells are long, the number is 1.
+    The title consists of the table's first columns, as few as distinguish the rows. If
+    this would need more than `NAMES` columns or a long title, the number is 1.
     """
     for count in range(1, NAMES + 1):
         titles = [", ".join(row[:count]) for row in rows]

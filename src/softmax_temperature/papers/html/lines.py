@@ -7,18 +7,19 @@ of the class `whole` on one line.
 import re
 
 _NUMBER = r"-?[\d.,]*\d"
-# Such as "4.2 %", "± 0.3" and "n = 4".
+# Matches numbers with a unit or sign, such as "4.2 %", "± 0.3" and "n = 4".
 _UNITS = rf"{_NUMBER}\s%|±\s{_NUMBER}|\b[npr]\s(?:=|&lt;)\s{_NUMBER}"
-# Losses and data sets, such as "FLSD-53".
+# Matches the names of losses and data sets that end in a number, such as "FLSD-53".
 _NAMES = r"\b(?:LS|FL|FLSD|FLSc|CIFAR)-[\d.]*\d"
 _INTERVAL = rf"\[{_NUMBER},\s{_NUMBER}\]"
 _WHOLE = re.compile(f"{_INTERVAL}|{_UNITS}|{_NAMES}")
-# In a table's narrow column, intervals may break.
+# In the narrow columns of a table, intervals may break.
 _IN_TABLE = re.compile(f"{_UNITS}|{_NAMES}")
 # In a table, an identifier may break after these marks.
 _MARK = re.compile(r"(?<=\w)[_./](?=\w)")
 _CODE = re.compile(r"(?<=<code>)[^<]+(?=</code>)")
-# Elements whose text stays as it is; tables; other tags and comments.
+# Matches elements whose text stays unchanged, whole tables, and other tags and
+# comments.
 _APART = re.compile(
     r"(<(pre|code|math|script|style|svg|title|h1)\b.*?</\2>"
     r"|<table\b.*?</table>|<!--.*?-->|<[^>]*>)",
@@ -37,7 +38,8 @@ def unbroken(html: str) -> str:
 
 
 def _marked(html: str, whole: re.Pattern[str]) -> str:
-    # Split by two groups: a text, a tag or an element, the element's name.
+    # The pattern has two groups, so the parts are, in turn: a text, a tag or an
+    # element, and the element's name.
     parts = [*_APART.split(html), "", ""]
     marked = []
     for place in range(0, len(parts), 3):

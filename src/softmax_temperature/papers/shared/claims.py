@@ -3,9 +3,9 @@
 A claim holds if the interval of its contrast lies inside the criterion's region, is
 contradicted if the interval lies outside, and is inconclusive if the interval crosses a
 bound. A contrast with several parts has one interval per part (see `_verdict`); a part
-is also inconclusive if some of its tasks decide the opposite. A claim without a
-measurement is not tested. Every claim of a paper has a row in `claims.json`, so that
-none is silently absent.
+is also inconclusive if some of its tasks, judged alone, lead to the opposite verdict. A
+claim without a measurement is not tested. Every claim of a paper has a row in
+`claims.json`, so that none is silently absent.
 
 Each claim names its primary study, whose verdict is the claim's verdict. It also states
 the number of looks at each study's data: after k looks, data are judged at the level
@@ -50,12 +50,12 @@ _QUANTITIES = {
     "accuracy-depends-weakly-on-logit-norm": "points of accuracy beyond half of what "
     "the inverse temperature changes",
 }
-"""The quantity that a claim's number measures, by the claim's id.
+"""The quantity that a claim's number measures, keyed by claim id.
 
 Readers see this text in place of the unit, which does not name the quantity.
 """
 _UNITS_IN_WORDS = {"NLL": "nats"}
-"""Units for readers, where a claim's number is named after its metric."""
+"""Units that replace the name of a metric in texts for readers."""
 LOG_RATIO = "logarithm of the ratio"
 """The prefix of the unit of every number that is the logarithm of a ratio."""
 _PARTS_IN_WORDS = {"right, sign reversed": "fall of the right ones' NLL"}
@@ -122,7 +122,7 @@ class Criterion:
         return min(value - self.low, self.high - value)
 
     def distances(self, value: float) -> list[float]:
-        """The distance of `value` from each finite bound, for a value in the region."""
+        """The distances from `value`, a number in the region, to the finite bounds."""
         ends = (value - self.low, self.high - value)
         return [distance for distance in ends if isfinite(distance)]
 
@@ -144,7 +144,7 @@ class Criterion:
     def sentence(
         self, scale: float = 1, unit: str = "", *, level: float = LEVEL
     ) -> str:
-        """The criterion as a sentence, with the region as in `where`."""
+        """The criterion as a sentence, with the region described as in `where`."""
         interval = f"the {percent(level)} interval"
         if self.some:
             interval = "some part's interval, at a level corrected for their number,"
@@ -202,20 +202,22 @@ class Claim:
         where: The place in the paper.
         statement: The sentence.
         compares: The contrast in words, for readers of the scorecard.
-        contrast: The quantity that the sentence is about, to measure on a study's runs.
+        contrast: The quantity that the sentence is about, measured on a study's runs.
         criterion: The region in which the contrast's interval must lie.
-        published: The printed number that corresponds to the contrast, or one for each
-            part; None if none is printed.
+        published: The printed number that corresponds to the contrast, or a mapping
+            with one number for each part; None if the paper prints no number.
         primary: The study that gives the claim's verdict. This is the study nearest to
             the paper's setting, whatever its results.
-        looks: The number of looks at a study's data, by study: one for the verdict, and
-            one for each time that data were added after a look. 1 by default.
-        looks_of_parts: The number of looks at a part, by study and part, for parts that
-            were looked at more often than the others.
-        n: The planned number of values, by study, registered before the study runs.
-        stand_in: The data that stand in for the paper's, by study.
+        looks: The number of looks at the data of each study: one for the verdict, and
+            one more for each time that data were added after a look. It is 1 for a
+            study that is not listed.
+        looks_of_parts: For each study, the number of looks at each part that was looked
+            at more often than the others.
+        n: The planned number of values in each study, registered before the study runs.
+        stand_in: A description of the data that replace the paper's data, keyed by
+            study.
         derived: Whether the sentence is our own derivation, not the paper's.
-        same_everywhere: Whether all studies have the same data for the claim. If so,
+        same_everywhere: Whether all studies judge the claim on the same data. If so,
             only the primary study and the profiles in `DIRECTIONS_ONLY` judge it.
     """
 
@@ -239,7 +241,7 @@ class Claim:
         return self.looks.get(study, 1)
 
     def level(self, study: str) -> float:
-        """The level at which `study` is judged, before the correction for parts."""
+        """The level for judging `study`, before the correction for several parts."""
         return level_after(self.looks_at(study))
 
     def levels_of_parts(self, study: str) -> dict[str, float]:
@@ -262,20 +264,21 @@ class Judged:
     Attributes:
         note: Text for the notes column, in which shares are written as fractions.
         n: The number of values behind the interval.
-        counted: Plural noun for the values that n counts, such as "seeds"; it is called
-            `each` in `claims.json`.
-        counts: The number of values of each part.
+        counted: Plural noun for the values that n counts, such as "seeds"; this field
+            is called `each` in `claims.json`.
+        counts: The number of values in each part.
         level: The level of the interval.
-        parts: The parts of a claim with several parts, each with its own verdict and
-            the interval at the level of that verdict.
+        parts: If the claim has several parts, one row for each, with the part's verdict
+            and its interval at the level of that verdict.
         not_run: The parts that were not run and are not required by the claim.
-        qualifier: Text without which the numbers would mislead, shown wherever they are
-            shown; it is called `remark` in `claims.json`.
+        qualifier: Text that is shown wherever the numbers are shown, because the
+            numbers would mislead without it; this field is called `remark` in
+            `claims.json`.
         detectable: The smallest distance from the bound that the design detects with 80
             % power. For a region with two bounds, it is half the width of the narrowest
             region that would contain the interval with a probability of 80 % if the
             true value were at the region's centre.
-        planned: The effect that `n_for_power` assumes, see `_planned_effect`.
+        planned: The effect that `n_for_power` assumes (see `_planned_effect`).
         n_for_power: The smallest n that detects the planned effect with 80 % power.
             None if no effect is planned, or if more than `statistics.LARGEST_N` values
             would be needed.
@@ -284,7 +287,7 @@ class Judged:
             `claims.json` it is appended to the unit: "accuracy, FL-3 against FL-2".
         note_template: The note with {} in place of each number.
         note_values: The numbers in the note.
-        tasks: The estimate of each task of each part.
+        tasks: The estimates for the tasks of each part.
     """
 
     note: str
@@ -434,8 +437,8 @@ def judge(
             study would test it.
         level: The level at which a part is judged, before the correction for several
             parts.
-        levels_of_parts: The level of each part that is not judged at `level`, by the
-            part's name.
+        levels_of_parts: The levels of the parts that are not judged at `level`, keyed
+            by part name.
         published: The printed number, or one for each part.
     """
     tasks = _task_rows(measurement, level)
@@ -458,7 +461,7 @@ def judge(
 
 
 def _pooled_parts(measurement: Measurement, *, all_tasks: bool) -> dict[str, Quantity]:
-    """The parts of `measurement`, over all tasks or only over the paper's own.
+    """The parts of `measurement`, pooled over all tasks or over the paper's own tasks.
 
     In the second case, parts without a task of the paper are left out.
     """
@@ -604,9 +607,9 @@ def _judged_parts(
 ) -> list[JudgedPart]:
     """Judge each part on its own.
 
-    With several parts, one of them may support or contradict the claim by chance. The
-    level of a verdict for which one part is enough is therefore corrected for the
-    number of parts.
+    With several parts, one of them may support or contradict the claim by chance. If
+    one part is enough for a verdict, the level of that verdict is therefore corrected
+    for the number of parts.
 
     Args:
         criterion: The claim's criterion.
@@ -638,7 +641,7 @@ def _judged_part(
     holds_at: float,
     contradicts_at: float,
 ) -> JudgedPart:
-    """Judge a part by its interval at the level that its verdict needs.
+    """Judge a part by its interval at the level that the possible verdict requires.
 
     A part whose interval at `LEVEL` lies outside the region can only contradict the
     claim, and any other part can only support it: both levels are at least `LEVEL`, so
@@ -785,14 +788,15 @@ def _note(
 
 
 def percent(level: float) -> str:
-    """Write `level` in percent, with at most three significant digits."""
+    """Format `level` as a percentage with at most three significant digits."""
     return f"{100 * level:.3g} %"
 
 
 def in_note(template: str, values: Sequence[float], *, points: bool = False) -> str:
-    """Fill `values`, with their signs, into the `template` of a note.
+    """Insert `values`, with their signs, into the `template` of a note.
 
-    If `points` is true, the values are fractions and are written in percentage points.
+    If `points` is true, the values are fractions and are converted to percentage
+    points.
     """
     if points:
         return template.format(*(f"{100 * value:+.1f}" for value in values))
@@ -847,7 +851,7 @@ def _pooled(row: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def claims_table(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
-    """The table of claims for a reader: one row per claim, with some of its `texts`."""
+    """The table of claims for a reader: one row per claim, with some of the `texts`."""
     columns = ["claim", "where", "printed", "ours", "must lie", "verdict", "note"]
     table = pd.DataFrame(map(texts, rows))[columns]
     if rows and rows[0]["profile"] in DIRECTIONS_ONLY:
@@ -856,7 +860,7 @@ def claims_table(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
 
 
 def texts(row: dict[str, Any]) -> dict[str, str]:
-    """Write a row of `claims.json` as texts for a reader, one per column.
+    """Convert a row of `claims.json` to texts for a reader, one for each column.
 
     Shares and their differences are in points or percent; other numbers keep their
     unit. A claim that was not tested has no unit, so its columns `printed`, `ours` and
@@ -898,7 +902,7 @@ def texts(row: dict[str, Any]) -> dict[str, str]:
     about = [_in_words(part), _ratio_text(row), _counts_text(row)]
     qualifiers = "; ".join(filter(None, [*about, *_qualifiers(row, scale)]))
     # Over several tasks, do not show the sd: it mostly reflects differences between the
-    # tasks, and the interval does not, because it is for exactly these tasks.
+    # tasks. The interval does not, because it describes exactly these tasks.
     estimate = _estimate_text(row, scale, with_sd=task_count(row) < 2)
     shown["ours"] = f"{estimate} {unit} ({qualifiers})"
     shown["must lie"] = region.where(scale)
@@ -915,7 +919,7 @@ def _ratio_text(row: dict[str, Any]) -> str:
 
 
 def _counts_text(row: dict[str, Any]) -> str:
-    """Write the numbers of values and of tasks, and the level of the interval.
+    """Describe the number of values, the number of tasks, and the interval's level.
 
     The number of tasks is left out if it is 1, and the level if there is no interval.
     """
@@ -929,7 +933,7 @@ def _counts_text(row: dict[str, Any]) -> str:
 
 
 def _qualifiers(row: dict[str, Any], scale: int) -> list[str]:
-    """Texts that are shown wherever a row's numbers are shown, such as its remark.
+    """Texts to show wherever a row's numbers are shown, such as the row's remark.
 
     If one part is enough for the claim to hold, they include the verdict on each part.
     If an optional part was not run, they list the parts that were judged and the parts
@@ -986,7 +990,7 @@ def _power_text(row: dict[str, Any], scale: float) -> str:
 
 
 def _short(number: float) -> str:
-    """Write `number` with three significant digits."""
+    """Format `number` with three significant digits."""
     return f"{number:.3g}"
 
 
@@ -1006,7 +1010,7 @@ def _not_counted(row: dict[str, Any]) -> str:
 
 
 def _estimate_text(row: dict[str, Any], scale: int, *, with_sd: bool = True) -> str:
-    """Write a value, ± its sd if `with_sd`, with its interval.
+    """Format a value with its interval and, if `with_sd` is true, its sd.
 
     Shares, which are in percent or percentage points, get two decimal places, and other
     numbers get three. If the sd or an end of the interval would be rounded to 0, all

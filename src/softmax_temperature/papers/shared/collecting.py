@@ -61,7 +61,8 @@ class DeclaredRun:
             from the parameters.
         parameters: The parameters of the cell; None if they depend on its inputs.
         variants: The other factors of each run, if one declaration describes several
-            runs. If so, the measurements have a column `run`, the index in `variants`.
+            runs. If so, the measurements have a column `run`, which is the run's index
+            in `variants`.
     """
 
     stage: Stage
@@ -85,7 +86,8 @@ class MeasuredRun:
             the outcome, the epochs done and sizes.
         rows: The values. Each row has a split, an epoch and metrics, and optionally
             `scaled` and `run`.
-        tables: The run's rows of measured tables, by the name of the table's file.
+        tables: The run's rows in each measured table, keyed by the name of the table's
+            file.
     """
 
     facts: Row
@@ -156,7 +158,8 @@ def gather(
         read: Function that reads a run from its cell.
         possible: The runs that the parameters still declare after `without_missing`;
             None means all of `declared`.
-        tables: The columns of the measured tables that belong to runs, by file name.
+        tables: The columns of each measured table whose rows belong to runs, keyed by
+            file name.
 
     Raises:
         InputError: If a run whose data are available is neither in a cell on this
@@ -359,8 +362,8 @@ def _recorded(folder: Path, tables: Sequence[str]) -> Runs | None:
         runs = read_runs(folder, tables)
     except InputError:
         return None
-    # Leave out the recorded table of experiments that did not run: `gather` makes it
-    # anew.
+    # Leave out the recorded table of experiments that did not run, because `gather`
+    # makes a new one.
     tables_of_runs = {
         name: table for name, table in runs.tables.items() if name != NOT_RUN
     }
@@ -426,7 +429,7 @@ def _rows_of(recorded: Runs, run: DeclaredRun) -> Runs:
     chosen = table.index
     measurements = recorded.measurements
     return Runs(
-        # Use the declared factors, because those in a file have fewer digits.
+        # Use the declared factors, because those in a file are rounded.
         table.drop(columns="study").assign(**run.factors),
         measurements[measurements[RUN].isin(chosen)],
         {name: rows[rows[RUN].isin(chosen)] for name, rows in recorded.tables.items()},
@@ -445,7 +448,7 @@ def _in_order(table: pd.DataFrame, variants: Sequence[Row]) -> pd.DataFrame:
 
 
 def _key(value: Any) -> str:
-    """Write a factor's value as text; values equal in a file give the same text."""
+    """Convert a factor's value to text; values equal in a file give equal texts."""
     if pd.isna(value):
         return ""
     if isinstance(value, int | float):

@@ -8,8 +8,8 @@ contrasts along a swept factor: the best value, slopes and correlations.
 
 Two kinds of footnote accompany a result. A `note` is text for the notes column, with {}
 for each number; `note_values` are these numbers, kept separately so that they can be
-shown in points. A `qualifier` is text without which the result would mislead, such as a
-correction of its interval; it is shown wherever the result is shown.
+shown in points. A `qualifier` is text without which the result would mislead, such as
+how the interval was corrected; it is shown wherever the result is shown.
 """
 
 from __future__ import annotations
@@ -49,7 +49,8 @@ Runs that agree in these factors and in the seed may start from the same weights
 their values count as dependent.
 """
 OWN = "own"
-"""The column of `Runs.table` that says whether a run counts as one on the paper's data.
+"""The column of `Runs.table` that says whether a run counts as a run on the paper's
+data.
 """
 
 Note = Callable[[Runs, pd.DataFrame], str]
@@ -63,17 +64,17 @@ class Measurement:
     """The measured parts of one claim; a claim about one quantity has one part.
 
     Attributes:
-        parts: The estimate of each part, by its name.
+        parts: The estimate of each part, keyed by part name.
         unit: The unit of all parts.
         note: Text for the notes column, with {} for each number in `note_values`.
         missing: The parts that cannot be judged, each with the reason.
-        cells: The cells that the values come from, see `sources`.
-        note_values: The numbers in the note, in the same unit.
+        cells: The cells that the values come from (see `sources`).
+        note_values: The numbers in the note, in the unit of the parts.
         whole: Whether the claim is about all parts together. If it is, a missing part
             leaves the claim not tested, unless another part contradicts it.
         not_run: The parts that were not run and are not required by the claim.
-        qualifier: Text without which the numbers would mislead; shown wherever the
-            numbers are shown.
+        qualifier: Text that is shown wherever the numbers are shown, because the
+            numbers would mislead without it.
     """
 
     parts: Mapping[str, Quantity]
@@ -143,19 +144,20 @@ class Declared(Contrast):
         tasks: The factors that define a task. `OverTasks` says how the tasks' values
             are averaged.
         averaged_over: Factors over which the values of one task and seed are averaged.
-        split_by: A factor, or another column of `Runs.table`, each of whose values is a
+        split_by: A factor, or another column of `Runs.table`. Each of its values is a
             separate part.
         note_metrics: Other metrics of the same runs, keyed by the name that the note
             uses. The note reports the same contrast for each of them.
-        lost_as: Words for the value that `of` gives to a lost run, if it gives one.
+        lost_as: Words for the value that the metric assigns to a lost run, if it
+            assigns one.
         note: Function that takes all runs of the study and the rows of the runs behind
             the contrast, and returns a text for the notes column, such as "3 of 8
             trainings overflowed".
         counted: Plural noun for a task's values, such as "seeds".
         left_out: Whether each value comes from a choice or a fit on the other values,
             which widens the interval.
-        resolution: The step of the grid that the values lie on; 0 if there is none.
-        unit_as: The unit, if it differs from the unit of `of`.
+        resolution: The step of the grid that the values lie on; 0 if there is no grid.
+        unit_as: The unit, if it differs from the metric's unit.
         cells: Function that returns the names of the cells behind a table of runs. By
             default, the last part of each name, the seed, is left out.
     """
@@ -184,8 +186,8 @@ class Declared(Contrast):
     def measure(self, runs: Runs) -> Measurement:
         """Estimate each part.
 
-        The note has the same contrast for each of `note_metrics`, then the counts of
-        lost runs, then the text from `note`.
+        The note gives the same contrast for each metric in `note_metrics`, then the
+        counts of lost runs, then the text from `note`.
         """
         evidence = self.evidence(runs)
         if not evidence.parts:
@@ -209,7 +211,7 @@ class Declared(Contrast):
         )
 
     def notes(self, runs: Runs, behind: pd.DataFrame) -> list[str]:
-        """The notes without numbers to fill in: on lost runs, and the text from `note`.
+        """The notes without numbers to fill in: one on lost runs, and one from `note`.
 
         Args:
             runs: All runs of the study.
@@ -295,7 +297,7 @@ class Declared(Contrast):
 
 @dataclass(frozen=True, kw_only=True)
 class Difference(Declared):
-    """The paired difference in a metric between two sets of runs, as a mean over tasks.
+    """The paired difference in a metric between two sets of runs, averaged over tasks.
 
     Two runs form a pair if they agree in the factors of the task and in the factors
     `averaged_over` and `paired_by`.
@@ -316,7 +318,7 @@ class Difference(Declared):
     sharing: Sequence[str] = RECIPE
 
     def differences(self, runs: Runs) -> pd.Series[float]:
-        """The differences, indexed by task, `averaged_over` and `paired_by`.
+        """The differences, indexed by `tasks`, `averaged_over` and `paired_by`.
 
         Raises:
             InputError: If the two runs of a pair differ in a factor in `sharing`.
@@ -375,7 +377,7 @@ class Difference(Declared):
     def _numbers(
         self, runs: Runs, chosen: pd.DataFrame, measure: Measure
     ) -> pd.DataFrame:
-        """The column `number` with one side's values, indexed by the factors of a pair.
+        """One side's values in the column `number`, indexed by the factors of a pair.
 
         The other columns are the run's cell and the factors in `sharing`.
         """
@@ -487,22 +489,22 @@ class Parts(Contrast):
     """Several named contrasts, which are the parts of one claim.
 
     Attributes:
-        contrasts: The contrasts by name, each with one part or several.
+        contrasts: The contrasts, keyed by name. Each has one part or several.
         required: Whether the claim stays inconclusive if a part was not run and the
             other parts alone do not decide it. If False, the other parts decide, and
             the row names the parts that were judged and the parts that were not run.
         whole: Whether the claim is about all parts together. If it is, and a part is
             missing, the claim is not tested: the other parts cannot support it alone,
             but one of them can still contradict it.
-        absent: One reason why parts are missing, to give instead of each part's own
+        absent: A single reason why parts are missing, given instead of each part's own
             reason.
         unit_as: The unit, if it differs from the first contrast's.
         note: Function that takes all runs of the study and the rows of the runs behind
             the contrast, and returns a text for the notes column, such as "3 of 8
             trainings overflowed".
-        averaged: The factors over which each part is averaged, each with all values
-            that the paper has. If some values were not run, the row lists the values
-            that were run and the values that were not.
+        averaged: The factors over which each part is averaged. Each factor is listed
+            with all values that it has in the paper. If some values were not run, the
+            row lists the values that were run and the values that were not.
     """
 
     contrasts: Mapping[str, Declared]
@@ -617,7 +619,7 @@ def _averaged(
 def _about_tasks(
     runs: pd.DataFrame, keys: Sequence[str]
 ) -> dict[tuple[Any, ...], tuple[bool, str]]:
-    """For each task, whether it is one of the paper's, and its `Task.shares`.
+    """For each task, whether it is one of the paper's tasks, and its `Task.shares`.
 
     A task that spans several data sets or networks counts as sharing nothing.
     """

@@ -61,7 +61,7 @@ ARCHITECTURES = {
     "vgg": "VGG",
     "wide_resnet": "Wide-ResNet",
 }
-"""The kinds of networks, by their names in the parameters."""
+"""Words for the kinds of networks, keyed by their names in the parameters."""
 
 DATASETS = {
     "caltech101": "Caltech-101",
@@ -112,10 +112,12 @@ DATASETS = {
     "uc_merced": "UC Merced",
     "wmt14_en_de": "WMT14, English to German",
 }
-"""The data sets, by their names in the parameters."""
+"""Words for the data sets, keyed by their names in the parameters."""
 
 _DRAWN = {"glyphs": "{} glyphs", "glyph-scenes": "scenes of {} glyphs"}
-"""The data sets of drawn characters, by their names without the number of classes."""
+"""Words for the data sets of drawn characters, keyed by their names without the number
+of classes.
+"""
 
 PERCENT = 100
 
@@ -191,10 +193,10 @@ BACKBONES = {
     "squeezenet1_0": "SqueezeNet 1.0",
     "squeezenet1_1": "SqueezeNet 1.1",
 }
-"""The backbones, by their names in the parameters."""
+"""Words for the backbones, keyed by their names in the parameters."""
 
 _FAMILIES = {"glyphnet": "ResNet of glyphs", "untrained": "untrained ResNet"}
-"""The backbones whose names end with their number of dimensions."""
+"""Words for the backbones whose names end with the number of dimensions."""
 
 METRICS = {
     "adaptive_ece": "AdaECE",
@@ -210,9 +212,9 @@ METRICS = {
     "top1": "top-1 accuracy",
     "top5": "top-5 accuracy",
 }
-"""Words for metrics in tables. The names lack the suffixes `_AFTER` and `_LAST`.
+"""Words for metrics in tables, keyed by name without the suffix `_AFTER` or `_LAST`.
 
-Other metrics are shown by their own name.
+Other metrics are shown under their own names.
 """
 
 STATISTICS = {
@@ -240,7 +242,7 @@ STATISTICS = {
     "calinski_harabasz": "Caliński–Harabasz",
     "david_bouldin": "Davies–Bouldin",
 }
-"""The statistics of embeddings, by their names in `dataset_statistics`."""
+"""Words for the statistics of embeddings, keyed by name in `dataset_statistics`."""
 
 COLUMNS = {
     "dataset": "data set",
@@ -252,7 +254,7 @@ COLUMNS = {
     "train_pairs": "training pairs",
     "train_samples": "training samples",
 }
-"""Words for columns of tables; other columns are shown by their own name."""
+"""Words for columns of tables. Other columns are shown under their own names."""
 
 _MAY_BE_NORMALISED = ("vgg", "wide_resnet")
 """The kinds of networks that are trained both with and without batch norm."""
@@ -262,7 +264,7 @@ LABELS: Mapping[str, Mapping[Any, str]] = {
     "schedule": SCHEDULES,
     "activation": ACTIVATIONS,
 }
-"""The labels of factors' values, by factor. Other values are shown as they are."""
+"""The labels of the factors' values, keyed by factor. Other values are unchanged."""
 
 HUES = {
     "No Cooling": None,
@@ -270,7 +272,7 @@ HUES = {
     "Periodically redistributed": 2,
     "Last layer": 0,
 }
-"""The index of an arm's colour in the palette, by the arm's label; None is black."""
+"""Indices of the arms' colours in the palette, keyed by arm label; None is black."""
 
 _PLAIN_LOSSES = {
     "cross_entropy": "CE",
@@ -423,11 +425,11 @@ def role_label(name: str) -> str:
 
 
 _VECTORS = {"glove_6b_50d_10k.npz": "GloVe of 6 billion tokens, 50 numbers a word"}
-"""The files of word vectors, by their names."""
+"""Words for the files of word vectors, keyed by file name."""
 
 
 def embeddings_label(text: str) -> str:
-    """The source of word vectors in words, with spaces before percent signs."""
+    """The source of word vectors, described in words, with a space before each "%"."""
     file, *rest = text.split(", ")
     return re.sub(r"(?<=\d)%", " %", ", ".join([_VECTORS.get(file, file), *rest]))
 
@@ -444,11 +446,11 @@ NAMES: Mapping[str, Callable[[str], str]] = {
     "role": role_label,
     "select": spaced,
 }
-"""Functions that put names from the parameters into words, by column."""
+"""Functions that replace names from the parameters with words, keyed by column."""
 
 
 def with_names(table: pd.DataFrame) -> pd.DataFrame:
-    """A copy of `table` with words for names of data sets, networks and the like."""
+    """Replace the names of data sets, networks and the like in a table with words."""
     words = {
         column: [
             label(name) if isinstance(name, str) else name for name in table[column]
@@ -465,10 +467,10 @@ _TASKS = {
     "newsgroups20-cnn": "CNN on 20 Newsgroups",
     "sst-tree-lstm": "Tree-LSTM on SST",
 }
-"""The experiments that claims name, by their names in the parameters."""
+"""Words for the experiments that claims mention, keyed by name in the parameters."""
 
 _NAME = re.compile(r"(?<!profile )(?<!study )(?<![\w/-])[a-z]\w*(?:-\w+)*(?![\w/-])")
-"""Matches a possible name from the parameters, but not that of a profile or study."""
+"""Matches what may be a name from the parameters, except profiles and studies."""
 
 
 def in_sentence(text: str) -> str:
@@ -504,7 +506,7 @@ def loss_label(run: Mapping[str, Any] | pd.Series) -> str:
 
 
 def loss_name(run: Mapping[str, Any] | pd.Series) -> str:
-    """A loss in a sentence, with its gamma: "focal loss, gamma 3"."""
+    """A loss in words for a sentence, with its gamma: "focal loss, gamma 3"."""
     name = f"{str(run['loss']).replace('_', ' ')} loss"
     if pd.isna(run["gamma"]):
         return name
@@ -527,7 +529,7 @@ def cooling_label(run: Mapping[str, Any] | pd.Series) -> str:
 
 
 def architecture_label(run: Mapping[str, Any] | pd.Series) -> str:
-    """A kind of network in words, with a remark on batch norm if it is optional."""
+    """A kind of network in words, with a remark on batch norm if this is optional."""
     kind = run["architecture"]
     name = ARCHITECTURES.get(kind, str(kind))
     if kind not in _MAY_BE_NORMALISED:
@@ -538,8 +540,8 @@ def architecture_label(run: Mapping[str, Any] | pd.Series) -> str:
 def is_share(metric: str) -> bool:
     """Whether a metric is a share.
 
-    A metric with "%" in its name is a share, too: the authors' notebooks print it in
-    percent.
+    A metric with "%" in its name is a share, too: the authors' notebooks print it as a
+    percentage.
     """
     return _when(metric)[0] in SHARES or "%" in metric
 
@@ -560,7 +562,7 @@ def _when(metric: str) -> tuple[str, str]:
 
 
 def in_points(unit: str) -> str | None:
-    """The unit of a share in points or percent; None if `unit` is not a share's."""
+    """The unit of a share in points or percent; None if `unit` is not for a share."""
     return UNITS.get(unit)
 
 

@@ -66,7 +66,7 @@ def where(**factors: Any) -> Where:
             a list or tuple of allowed values; or a `Condition`, such as `at_most(1)`.
 
     Returns:
-        The predicate, which raises ValueError for a table without one of the factors.
+        The predicate, which raises ValueError if the table lacks one of the factors.
     """
     conditions = {name: _condition(asked) for name, asked in factors.items()}
     text = ", ".join(f"{name} {asked.text}" for name, asked in conditions.items())
@@ -115,7 +115,7 @@ def between(low: float, high: float) -> Condition:
 
 
 def dataset_in(names: Collection[str]) -> Where:
-    """The predicate that a run's data set is in `names`, or a part or superset of one.
+    """The predicate that a data set is one of `names`, or a part or superset of one.
 
     For example, "cifar10-5000" is a part of "cifar10", and "newsgroups20_all" is a
     superset of "newsgroups20".
@@ -127,7 +127,7 @@ def dataset_in(names: Collection[str]) -> Where:
 
 
 def is_part(dataset: str, of: Collection[str]) -> bool:
-    """Whether a data set is one of `of`, or a part or superset of one."""
+    """Whether `dataset` is listed in `of`, or is a part or superset of a listed one."""
     whole = dataset.partition("-")[0].removesuffix("_all")
     return whole in of
 

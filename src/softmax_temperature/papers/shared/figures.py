@@ -69,7 +69,7 @@ more than `WIDE_GAP` times the usual distance.
 """
 BLACK = "0.15"
 WARNING = "#b2182b"
-# The type is Any because matplotlib's stubs list every key.
+# The type is Any, because matplotlib's stubs accept only the keys that they list.
 _SAVED: Any = {
     "figure.dpi": 110,
     "savefig.dpi": DPI,
@@ -155,14 +155,14 @@ def panels(
     extra: float = 0.0,
     **options: Any,
 ) -> tuple[Figure, list[Axes]]:
-    """Create a figure with `count` panels, in rows of at most `columns`.
+    """Create a figure with `count` panels, in rows of at most `columns` panels.
 
     Args:
         count: The number of panels.
         columns: The largest number of panels in a row.
-        width: The width of the figure, inches.
-        row: The height of each row, inches.
-        extra: Additional height for titles and legends, inches.
+        width: The width of the figure in inches.
+        row: The height of each row in inches.
+        extra: Additional height for titles and legends, in inches.
         options: Arguments of `Figure.subplots`.
     """
     rows = -(-count // columns)
@@ -202,7 +202,8 @@ def legend_below(
 
     Args:
         figure: The figure.
-        entries: The artists of the legend, or a panel whose artists it shows.
+        entries: The artists to list in the legend, or a panel whose labelled artists
+            are listed.
         columns: The number of columns of the legend. Fewer are used if the legend would
             be wider than the figure.
         title: The title; None for no title.
@@ -239,7 +240,7 @@ def entry(label: str, **look: Any) -> Line2D:
 def band(
     axes: Axes, rows: pd.DataFrame, x: str, y: str, *, scale: float = 1.0, **look: Any
 ) -> None:
-    """Draw means over rows of equal x as a line, and standard deviations as a band.
+    """Draw means over rows with equal x as a line, and standard deviations as a band.
 
     If the vertical axis is logarithmic, mean and standard deviation are computed from
     logarithms.
@@ -330,7 +331,7 @@ def seeds(
 ) -> None:
     """Draw each row as a circle, and the means for each x as connected dots.
 
-    Values of `y` are fractions, and are drawn in percent.
+    Values of `y` are fractions, and are drawn as percentages.
     """
     axes.scatter(
         rows[x],
@@ -438,7 +439,7 @@ def _distinct(texts: Iterable[str]) -> list[str]:
 
 
 def _words(text: str) -> str:
-    """Put a text of a figure on one line, without the markup of formulas."""
+    """Join the lines of a text in a figure, and remove the markup of formulas."""
     plain = re.sub(r"[${}]|\\(?=\w)", "", text)
     return " ".join(plain.replace("_", "").split())
 

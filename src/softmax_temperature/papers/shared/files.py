@@ -1,7 +1,7 @@
 """Files of results. Equal numbers give files that are equal byte for byte.
 
-This module writes the runs, tables and claims in results/, with `DIGITS` significant
-digits.
+This module writes the runs, tables and claims in results/, and rounds their numbers to
+`DIGITS` significant digits.
 """
 
 import json
@@ -19,8 +19,8 @@ _IS_FLOAT = re.compile(r"-?\d+(\.\d+)?e[-+]?\d+|-?\d+\.\d+")
 DIGITS = 6
 """The number of significant digits to which numbers are rounded when written.
 
-Processors differ in the last bits of sums, by about 1e-7 of a float32 number and 1e-15
-of a float64 number. No conclusion rests on the seventh digit.
+Processors compute sums that differ in the last bits: the relative difference is about
+1e-7 in float32 and 1e-15 in float64. No conclusion rests on the seventh digit.
 """
 ZERO = 1e-12
 """Numbers closer to 0 than this are written as 0, because they are rounding errors."""
@@ -55,7 +55,7 @@ def round_again(path: Path) -> None:
         write_results(path, json.loads(path.read_text(encoding="utf-8")))
         return
     try:
-        # Read the cells as text, so that nothing but the numbers changes.
+        # Read the cells as text, so that only the numbers change.
         table = pd.read_csv(path, dtype=str, keep_default_na=False)
     except pd.errors.EmptyDataError:
         return

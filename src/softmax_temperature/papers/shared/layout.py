@@ -32,7 +32,7 @@ PAGE = 120
 _GAP = 3
 """The space between two columns, in characters."""
 _REMARKS = ("embeddings", "differs")
-"""Columns that say how our run differs from the paper's.
+"""Columns that describe how our run differs from the paper's.
 
 Our values that differ in these columns are laid out in separate rows.
 """
@@ -43,7 +43,7 @@ TEMPERATURE = "temperature"
 
 
 def number(value: Any, *, percent: bool = False, digits: int | None = None) -> str:
-    """Write a number as text; NaN becomes a dash.
+    """Format a number; NaN becomes a dash.
 
     `digits` is the number of decimal places. If it is not given, a percentage has two
     decimal places, and a number below 10 has four; a larger number has five significant
@@ -77,7 +77,7 @@ def wide(table: pd.DataFrame, across: str | None) -> pd.DataFrame:
     Args:
         table: A comparison, new or read from its file.
         across: The key whose values become columns; the other keys distinguish the
-            rows. If it is None, all keys do.
+            rows. If it is None, all keys distinguish the rows.
     """
     names = list(table.columns[: table.columns.get_loc(PRINTED)])
     remarks = [name for name in _REMARKS if name in table]
@@ -153,7 +153,7 @@ def _with_texts(table: pd.DataFrame, names: list[str]) -> pd.DataFrame:
 
 
 def _texts_of_number(row: dict[Any, Any]) -> dict[str, str]:
-    """The texts of our value and of the printed one, if they exist, by column."""
+    """The texts of our value and of the printed one, if they exist, keyed by column."""
     texts: dict[str, str] = {}
     if row["here"]:
         ours = _with_sd(row, OURS, row[STATUS] == DIVERGED)
@@ -171,7 +171,7 @@ def _texts_of_number(row: dict[Any, Any]) -> dict[str, str]:
 def _with_sd(row: dict[Any, Any], name: str, diverged: bool) -> str:
     if diverged:
         return DIVERGED
-    # More than two digits would be finer than the grid of temperatures.
+    # More than two decimal places would be finer than the grid of temperatures.
     digits = 2 if row[METRIC] == TEMPERATURE else None
     value = number(row.get(name), percent=row["percent"], digits=digits)
     spread = row.get(f"{name}_sd")
@@ -183,7 +183,7 @@ def _with_sd(row: dict[Any, Any], name: str, diverged: bool) -> str:
 
 
 def _counts(columns: dict[str, list[str]]) -> str:
-    """Write the counts of a row; if they differ, name the columns with each count."""
+    """Join the counts of a row; if they differ, name the columns with each count."""
     texts = list(columns)
     if len(columns) > 1:
         texts = [f"{count}: {', '.join(names)}" for count, names in columns.items()]
@@ -191,7 +191,7 @@ def _counts(columns: dict[str, list[str]]) -> str:
 
 
 def _count(row: dict[Any, Any]) -> str:
-    """Write the numbers of finished and lost runs, with remarks; "" if unknown."""
+    """Describe how many runs finished or were lost, with remarks; "" if unknown."""
     count = row.get("seeds")
     if pd.isna(count) or not row["here"]:
         return ""
@@ -237,7 +237,7 @@ def with_words(table: pd.DataFrame) -> pd.DataFrame:
 
 
 def mean_with_sd(mean: Any, sd: Any) -> str:
-    """Write a share in percent, ± its standard deviation if there is one."""
+    """Format a share as a percentage, ± its standard deviation if there is one."""
     text = number(mean, percent=True)
     if pd.isna(sd):
         return text

@@ -37,7 +37,7 @@ class Measure(Protocol):
         """The unit of the metric, in the words of `claims.json`."""
 
     def of(self, runs: Runs, chosen: pd.DataFrame) -> pd.Series[float]:
-        """The value of each run, NaN if missing.
+        """The value of each run, or NaN if it is missing.
 
         Args:
             runs: All runs of the study.
@@ -85,8 +85,8 @@ class Metric:
         label: The metric's name for readers; "" means `name`.
         lost: The value of a run that diverged or got stuck: a number, or the name of a
             column of `Runs.table`. By default such a run has no value.
-        complement: Whether to return 1 minus the value, such as the error instead of
-            the accuracy.
+        complement: Whether to subtract the value from 1, for instance to get the error
+            from the accuracy.
     """
 
     name: str
@@ -142,7 +142,7 @@ class Average:
     """The mean of several metrics of each run, for instance over two test sets.
 
     A run that lacks one of the metrics has no value, because its mean would cover fewer
-    metrics than that of other runs.
+    metrics than the means of other runs.
     """
 
     measures: Sequence[Measure]

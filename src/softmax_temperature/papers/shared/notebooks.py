@@ -67,7 +67,7 @@ from softmax_temperature.runner.errors import InputError
 
 SCREEN_WIDTH = 560  # CSS pixels of a figure as wide as a page
 _SCORECARD = '<a href="../../../docs/scorecard.md">docs/scorecard.md</a>'
-"""A link from the folder of an executed notebook."""
+"""A link to the scorecard from the folder of an executed notebook."""
 THIS_STUDY_ALONE = (
     f"The project's verdict on a claim is that of its primary study; see {_SCORECARD}."
 )
@@ -78,7 +78,7 @@ NOT_PRIMARY = (
 _COMMON = ("dataset", "network", "embeddings", "differs", "runs", "status")
 """The columns whose value is shown above a table if all its rows share the value."""
 _KEYS = ("experiment", "sweep", "task")
-"""The columns with names from the parameters."""
+"""The columns that contain names from the parameters."""
 _SPELT = (
     "dataset",
     "network",
@@ -89,7 +89,7 @@ _SPELT = (
     "factors",
     "start",
 )
-"""The columns with words that may distinguish rows as well as `_KEYS` do."""
+"""The columns whose words may distinguish rows as well as the names in `_KEYS` do."""
 _TASK = ("task", "dataset", "network")
 """The columns that name the task of a row."""
 _OF_TASK = ("embeddings", "differs")
@@ -171,7 +171,7 @@ class Opened:
 
     @cached_property
     def written(self) -> Mapping[str, pd.DataFrame]:
-        """The tables of the runs to show, by name, as if they were read from files."""
+        """The tables of the runs to show, keyed by name, as if read from files."""
         return {name: self._written(name) for name in self._tables}
 
     @cached_property
@@ -206,7 +206,7 @@ class Opened:
     def _laid_out(
         self, name: str, lay_out: Callable[[pd.DataFrame], pd.DataFrame]
     ) -> pd.DataFrame:
-        """The rows of the table `name`, laid out; a second study's come last."""
+        """The rows of the table `name`, laid out; a second study's rows come last."""
         first_rows = self._written(name)
         if len(first_rows):
             first_rows = lay_out(first_rows)
@@ -217,8 +217,8 @@ class Opened:
         second_rows = _without(hidden, _read(folder, name))
         if second_rows.empty:
             return first_rows
-        # Drop the second study's cells, because links lead only to the first study's
-        # records.
+        # Drop the cells of the second study, because links lead only to the records of
+        # the first study.
         second_rows = lay_out(second_rows).drop(columns=CELLS, errors="ignore")
         second_rows = second_rows.map(
             lambda value: str(value) if type(value) is Linked else value
@@ -445,16 +445,16 @@ def show(outputs: Iterable[Any]) -> None:
 
 
 def said(sentences: Mapping[str, bool]) -> Markdown | None:
-    """Join the sentences whose condition is true into a paragraph; None if none is."""
+    """Join the sentences whose condition is true; None if no condition is true."""
     text = " ".join(text for text, is_true in sentences.items() if is_true)
     return Markdown(text) if text else None  # type: ignore[no-untyped-call]
 
 
 def explained(table: pd.DataFrame, texts: Mapping[str, str]) -> Markdown | None:
-    """The texts about columns that a table shows, as one paragraph.
+    """The texts that explain the columns of a table, as one paragraph.
 
-    A column without any value counts as not shown. The result is None if the table
-    shows no column that has a text.
+    A column without any value counts as not shown. The result is None if no column that
+    is shown has a text.
 
     Args:
         table: The table for readers.
@@ -481,8 +481,8 @@ def shown(
     """A table for a reader, as HTML; None if there is no row to show.
 
     Missing values are shown as a dash, text is escaped, and names from the parameters
-    are replaced with words. Rows with a printed number but none of ours are left out,
-    unless our number is missing because data are missing; the table's file has all
+    are replaced with words. Rows with a printed number but no number of ours are left
+    out, unless our number is missing because data are missing; the table's file has all
     rows. The column `cells` is not shown: numbers link to the records of the cells that
     it names. If all rows share the value of a column in `_COMMON`, such as the data
     set, this value is shown above the table.
@@ -594,7 +594,8 @@ def _without_remarks(texts: pd.DataFrame) -> tuple[str, pd.DataFrame]:
 def _without_keys(texts: pd.DataFrame) -> pd.DataFrame:
     """A table without names from the parameters that its other columns make redundant.
 
-    Such a name stays if rows with different names have equal texts in all of `_SPELT`.
+    Such a name stays if rows with different names have equal texts in all columns of
+    `_SPELT`.
     """
     spelt = [name for name in _SPELT if name in texts]
     if not spelt:
@@ -608,7 +609,7 @@ def _without_keys(texts: pd.DataFrame) -> pd.DataFrame:
 
 
 def _present(table: pd.DataFrame) -> pd.DataFrame:
-    """The rows with our values, and the rows without them for lack of data."""
+    """The rows with our values, and the rows without them because data are missing."""
     if "status" not in table:
         return table
     status = table["status"].astype(str)
@@ -644,7 +645,7 @@ def _text(
     is_percent: bool,
     significant: int | None = None,
 ) -> str:
-    """Write a value as HTML, linked to the records of `cells` if there are any.
+    """Convert a value to HTML, linked to the records of `cells` if there are any.
 
     `digits` is None if the value is not a number.
     """
@@ -665,7 +666,7 @@ def _text(
 
 
 def _rounded(value: float, digits: int, significant: int | None = None) -> str:
-    """Write a number; a whole number gets no decimal point, and only 0 gives "0".
+    """Format a number; a whole number gets no decimal point, and only 0 becomes "0".
 
     If `significant` is given, it replaces `digits`.
     """

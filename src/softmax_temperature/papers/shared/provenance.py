@@ -37,10 +37,10 @@ def provenance(
 ) -> dict[str, Any]:
     """The content of `records.json`: the parameters, inputs and code of every cell.
 
-    A cell's row names its inputs, with the digests of their results, and has digests of
-    its parameters and of its code. The parameters and code behind these digests are
-    stored once, because cells share them. Times and machines are left out, and so are
-    data sets that no cell of the paper reads.
+    The row of a cell names the cell's inputs, with the digests of their results, and
+    has digests of the cell's parameters and code. The parameters and code behind these
+    digests are stored only once, because several cells share them. Times and machines
+    are left out, and so are data sets that no cell of the paper reads.
 
     Args:
         outputs: The output folders of the paper's stages.
@@ -158,9 +158,9 @@ def _has_cells_of_others(records: Mapping[str, Any], outputs: Iterable[Path]) ->
 def _with_earlier(
     environment: dict[str, Any], before: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The machines in `before` or in `environment`, and the sums of their minutes.
+    """Merge two environments: list the machines of both, and sum the minutes by stage.
 
-    A stage's minutes are None if they are unknown in one of the two.
+    A stage's minutes are None if they are unknown in one of the environments.
     """
     machines = list(before.get("machines", []))
     for machine in environment["machines"]:

@@ -39,7 +39,7 @@ from softmax_temperature.runner.fingerprint import import_closure, source_path
 from softmax_temperature.runner.implementations import module_of
 
 RUNS = "runs"
-"""The only table at the top level of the folder; the others are in `tables/`."""
+"""The only table at the top level of the folder; the other tables are in `tables/`."""
 DERIVED = ("tables", "claims")
 """The modules of a paper that define `TABLES` and `CLAIMS`."""
 _PART = "softmax_temperature.papers.{}.{}"
@@ -73,7 +73,7 @@ def write_study(
         paper: The paper's slug.
         profile: The profile that declares the runs.
         runs: The runs.
-        tables: Tables of measurements that belong to no run, by file name.
+        tables: Tables of measurements that belong to no run, keyed by file name.
         code: The modules whose deviations are listed, besides the paper's own.
     """
     write_runs(folder, runs)
@@ -154,7 +154,7 @@ def claims_of(paper: str) -> Sequence[Claim]:
 
 
 def read_study(folder: Path, paper: str) -> Any:
-    """Read the runs in a paper's folder with the function in its module `study`."""
+    """Read the runs in a paper's folder with the paper's function `study.read`."""
     return import_module(_PART.format(paper, "study")).read(folder)
 
 
@@ -192,7 +192,7 @@ def deviations(modules: Iterable[str]) -> pd.DataFrame:
 
 
 def write_pixels(path: Path, arrays: Mapping[str, NDArray[np.uint8]]) -> None:
-    """Write pictures, by name, into one safetensors file.
+    """Write named pictures into one safetensors file.
 
     Equal pictures give equal bytes. If there are no pictures, no file is written.
     """

@@ -66,7 +66,7 @@ def design_digest(claim: Claim, study: str) -> str:
 
 
 def counts_text(counts: Sequence[int]) -> str:
-    """Write the numbers in `counts`, or a single number if all are equal."""
+    """Join the numbers in `counts`; if all are equal, return one of them as text."""
     distinct = list(dict.fromkeys(counts))
     return ", ".join(map(str, counts if len(distinct) > 1 else distinct))
 
@@ -146,7 +146,7 @@ def _is_default(field: Field[Any], value: Any) -> bool:
 
 
 def result_text(row: Mapping[str, Any]) -> str:
-    """The verdict and the numbers of a row of `claims.json`; "" without numbers."""
+    """The verdict and the numbers of a row of `claims.json`; "" if it has none."""
     if row["value"] is None:
         return ""
     numbers = [row["value"], row["low"], row["high"]]
@@ -178,7 +178,7 @@ def current_row(claim: Claim, paper: str, study: str, row: Row | None) -> Row:
 
 
 def _looks_text(claim: Claim, study: str) -> str:
-    """Write the number of looks at `study`, and at each part that has more looks."""
+    """Describe the number of looks at `study`, and at each part with more looks."""
     more = claim.looks_of_parts.get(study, {})
     texts = [f"{name}: {count}" for name, count in more.items()]
     return "; ".join([str(claim.looks_at(study)), *texts])

@@ -31,8 +31,8 @@ SHOWN = "shown"
 ARCHIVED = ("cifar10_cpu_cooling",)
 """Studies that no profile declares any more. We keep them as evidence."""
 PILOTS = ("focal_pilot",)
-"""Profiles that only help to choose a network for a study. Their verdicts count for no
-claim.
+"""Profiles that only help to choose a network for a study. Their verdicts do not count
+for any claim.
 """
 STUDIES = {
     "cifar10_cpu_cooling": "Cooling on CIFAR-10, 10,000 images, the whole width; "
@@ -74,7 +74,7 @@ class Evidence:
     itself.
 
     Attributes:
-        primary: The row of `claims.json` of the one study.
+        primary: The one study's row of `claims.json`.
         others: The rows of the other studies.
     """
 
@@ -156,7 +156,7 @@ def profiles_with_results(results: Path = RESULTS) -> list[str]:
 def studies_with_results(results: Path = RESULTS) -> list[str]:
     """Sorted names of the studies that have results.
 
-    Profiles that show only directions are not studies, and neither are pilots.
+    The profiles in `DIRECTIONS_ONLY` are not studies, and neither are pilots.
     """
     excluded = (*DIRECTIONS_ONLY, *PILOTS)
     profiles = profiles_with_results(results)
@@ -182,7 +182,7 @@ def evidence(results: Path = RESULTS) -> dict[str, list[Evidence]]:
 def of_claim(rows: Sequence[Row]) -> Evidence:
     """Split the rows of one claim into the primary study's row and the others.
 
-    If the primary study has not run, its row is made from another study's.
+    If the primary study has not run, a row for it is made from another study's row.
     """
     primaries = [row for row in rows if row["profile"] == row["primary"]]
     others = [row for row in rows if row["profile"] != row["primary"]]

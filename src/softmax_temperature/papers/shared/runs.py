@@ -128,8 +128,8 @@ class Runs:
     """The runs of a study.
 
     `table` has the factors, the facts and the cell of each run, and its index is `run`.
-    `measurements` has the values in long form, with the columns `LONG`. `tables` has,
-    by file name, the measured tables that do not have one value per epoch (bins of a
+    `measurements` has the values in long form, with the columns `LONG`. `tables` maps
+    file names to the measured tables that do not have one value per epoch (bins of a
     diagram, checks of a proposition). If such a table has a column `run`, each row
     belongs to that run; otherwise the table belongs to the whole study.
     """
@@ -166,13 +166,13 @@ class Runs:
     def measured(
         self, metric: str, *, split: str | None = None, scaled: bool = False
     ) -> pd.DataFrame:
-        """The values of one metric at all epochs: columns run, split, epoch, value.
+        """The values of one metric: columns `run`, `split`, `epoch` and `value`.
 
         Args:
             metric: The name of the metric.
             split: The split to return; None for all splits.
-            scaled: Whether to return the values after temperature scaling, or those
-                before.
+            scaled: Whether to return the values after temperature scaling instead of
+                the values before it.
         """
         asked = (metric, split, scaled)
         if asked not in self._measured:

@@ -84,15 +84,15 @@ class Quantity(ABC):
         """Power: the probability that the interval of n values excludes the bounds.
 
         Args:
-            distances: The distance of the true value from each of the one or two
-                bounds.
+            distances: The distances from the true value to the bounds, of which there
+                are one or two.
             level: The level of the interval.
             n: The number of values per task, by default the measured number. The values
                 are assumed to have the measured spread.
         """
 
     def detectable(self, level: float = LEVEL, *, sides: int = 1) -> float | None:
-        """Smallest distance from the bound that the values detect with power `POWER`.
+        """Smallest distance from the bound that is detected with power `POWER`.
 
         With `sides=2` there are two bounds, and the true value has this distance from
         both. The result is None if the values have no standard error, or if no distance
@@ -134,13 +134,13 @@ class Quantity(ABC):
         return ""
 
     def by_task(self, level: float = LEVEL) -> list[dict[str, Any]]:  # noqa: ARG002
-        """Value, sd, interval and n of each task; empty if the values have no tasks."""
+        """The value, sd, interval and n of each task; empty if there are no tasks."""
         return []
 
 
 @dataclass(frozen=True)
 class Task:
-    """Values of one task, such as one per seed.
+    """The values of one task, for example one value per seed.
 
     Attributes:
         name: The name of the task.
@@ -289,7 +289,7 @@ class OverTasks(Quantity):
         return replace(self, tasks=paper_tasks) if paper_tasks else None
 
     def by_task(self, level: float = LEVEL) -> list[dict[str, Any]]:
-        """Value, sd, interval and n of each task, and whether the task is pooled."""
+        """The value, sd, interval and n of each task, and whether it is pooled."""
         rows = []
         for task in self.tasks:
             estimate = replace(self, tasks=(task,)).estimate(level)
@@ -405,8 +405,8 @@ class Fitted(Quantity):
     ) -> float:
         """Power with n values, assuming the standard error scales as 1/√n.
 
-        The degrees of freedom grow in proportion to n. If there are fewer of them than
-        values in the measurement, they are n - 1 instead.
+        The degrees of freedom grow in proportion to n. If the measurement has fewer
+        degrees of freedom than values, they are n - 1 instead.
         """
         if self.error is None or self.degrees < 1:
             return 0.0
@@ -451,7 +451,7 @@ def pooled(
     """One `Task` per name in `values`; names without values are left out.
 
     Args:
-        values: The values of each task, by its name.
+        values: The values of each task, keyed by task name.
         own: Function that says whether the task with a given name is one of the
             paper's.
     """

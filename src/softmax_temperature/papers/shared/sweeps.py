@@ -1,4 +1,4 @@
-"""Contrasts along a swept factor: chosen values, the best value, slopes, correlations.
+"""Contrasts along a swept factor: chosen and best values, slopes and correlations.
 
 The value at which a seed is tested is chosen on the validation data of the other seeds,
 so that the choice cannot favour the seed's own test data.
@@ -45,7 +45,7 @@ DRAW_SEED = 0
 NO_LINE = "no seed of this study has two points where the prediction speaks"
 """The reason to give for a missing slope."""
 _FEWEST_SPREADS = 3
-"""The smallest number of spreads to fit a line to: two points always lie on a line."""
+"""The minimum number of spreads for fitting a line: two points always lie on a line."""
 
 
 @dataclass(frozen=True)
@@ -74,12 +74,12 @@ WORST = Choice(worst=True)
 
 @dataclass(frozen=True, kw_only=True)
 class ChosenDifference(Declared):
-    """The difference in a metric between two chosen values of a factor, by seed.
+    """The difference in a metric between two chosen values of a factor, for each seed.
 
     Attributes:
         over: The swept factor.
-        first: Chooses the value at which the metric is the minuend.
-        second: Chooses the value at which the metric is subtracted.
+        first: The rule that chooses the value at which the metric is the minuend.
+        second: The rule that chooses the value at which the metric is subtracted.
         chosen_by: The validation metric that chooses the values.
         compared: The runs whose values are candidates. The words of this predicate
             appear in the reason why a part is missing.
@@ -106,7 +106,9 @@ class ChosenDifference(Declared):
         return Evidence({"": mean}, {}, chosen)
 
     def differences(self, runs: Runs, compared: pd.DataFrame) -> list[float]:
-        """The difference for each seed; empty with fewer than two seeds or values.
+        """The difference for each seed; empty if there are too few seeds or values.
+
+        At least two seeds and two values are needed.
 
         A seed is left out if the other seeds leave no candidate for one of the two
         choices, or if the metric is missing for the seed at a chosen value.
@@ -182,8 +184,8 @@ class Argmax(Declared):
         over: The swept factor.
         groups: The factor whose values are the groups.
         compared: The runs whose values are candidates. A group is left out if it has
-            fewer than two seeds, if its best value is at an end of the grid, or if a
-            seed lacks such a run at a value next to the best.
+            fewer than two seeds, if its best value is at an end of the grid, or if some
+            seed has no candidate run at one of the two values next to the best.
         sharing: Factors in which two groups must agree to form a pair.
     """
 
@@ -261,7 +263,7 @@ class Argmax(Declared):
         return {name: reason for name, reason in reasons.items() if reason}
 
     def _tables(self, runs: Runs) -> dict[str, tuple[pd.DataFrame, list[Any]]]:
-        """For each group, the metric by seed and value, and all values tried."""
+        """For each group, the metric's table by seed and value, and all values tried."""
         (chosen,) = self._sides(runs)
         tables = {}
         for group, rows in chosen.groupby(self.groups, sort=False, observed=True):
@@ -288,16 +290,16 @@ class Argmax(Declared):
 
 
 def argmax_draws(table: pd.DataFrame) -> Values:
-    """Locate the value with the highest mean, and draw where it could lie.
+    """Find the value with the highest mean, and draw samples of where it may be.
+
+    The seeds are too few to resample. The means are therefore drawn from Student's t,
+    with the sd that remains after removing the effects of seeds and values.
 
     Args:
         table: The metric by seed (rows) and value of the factor (columns).
 
     Returns:
-        The decimal logarithms of the located value and of the drawn values.
-
-    Means are drawn from Student's t, with the sd that remains after removing the
-    effects of seeds and values, because the seeds are too few to resample.
+        The base-10 logarithms of the value that was found and of the samples.
     """
     values = table.to_numpy(float)
     places = np.log10(table.columns.to_numpy(float))
@@ -317,7 +319,7 @@ def argmax_draws(table: pd.DataFrame) -> Values:
 
 @dataclass(frozen=True, kw_only=True)
 class Slope(Declared):
-    """Slope of a metric's logarithm against a factor's logarithm, minus the prediction.
+    """Slope of a metric's logarithm against a factor's logarithm, minus its prediction.
 
     A line is fitted to the runs of each seed, and the slopes are averaged. If the runs
     belong to several tasks, `split_by` must separate the tasks.
@@ -369,7 +371,7 @@ class Slope(Declared):
 
 
 def line_of_logarithms(x: pd.Series[float], y: pd.Series[float]) -> tuple[float, float]:
-    """The slope of log y on log x, and the largest factor by which points miss it."""
+    """The slope of log y on log x, and the largest factor by which a point deviates."""
     across = np.log(x.to_numpy(float))
     up = np.log(y.to_numpy(float))
     line = np.polyfit(across, up, 1)
@@ -427,10 +429,10 @@ class Correlation(Declared):
     Attributes:
         of: The first metric.
         against: The second metric.
-        groups: The factor whose values are left out in turn.
+        groups: The factor whose values are left out one at a time.
         absolute: Whether to use |r| instead of r.
         minus: A metric whose |r| with `against` is subtracted, so that the contrast is
-            a difference of |r|.
+            the difference between two values of |r|.
         fewest: The minimum number of groups.
     """
 
@@ -498,7 +500,7 @@ def jackknife(
 def table_by_seed(
     runs: Runs, chosen: pd.DataFrame, measure: Measure, over: str
 ) -> pd.DataFrame:
-    """The measure's values: one row per seed, one column per value of a factor.
+    """The measure's values, with one row per seed and one column per value of a factor.
 
     Args:
         runs: All runs of the study.

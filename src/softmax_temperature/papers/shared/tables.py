@@ -128,8 +128,8 @@ class Comparison(Table):
         of: The runs that the table covers.
         numbers: The metrics to average over the seeds of each value.
         keys: The columns that identify a value: the experiment, the data set, the
-            network and others. The column `metric` also identifies a value; it follows
-            them and is not listed here.
+            network and others. The column `metric`, which follows these keys, also
+            identifies a value but is not listed here.
         columns: The columns after the keys, except `status` and `cells`, which come
             last.
         printed: Function that returns the printed values, with the columns `published`,
@@ -234,9 +234,9 @@ def means_over_seeds(
     """Compute our means over finished seeds, one row per combination of `keys`.
 
     Returns:
-        A table with these columns: the keys; ours, ours_sd; seeds (those with a value),
-        runs, diverged_seeds, stuck_seeds; error, if a metric has one; the columns
-        `all_of`; cells.
+        A table with these columns: the keys; `ours` and `ours_sd`; `seeds`, which
+        counts the seeds that have a value; `runs`, `diverged_seeds` and `stuck_seeds`;
+        `error`, if a metric has one; the columns `all_of`; and `cells`.
     """
     parts = []
     for number in numbers:
@@ -288,11 +288,12 @@ def beside_printed(
     The values that we did not measure come last.
 
     Args:
-        rows: Our means, with these columns: the keys; ours and ours_sd, over finished
-            seeds; seeds, runs, diverged_seeds and possibly stuck_seeds; possibly error,
-            the standard error of a single seed's value.
+        rows: Our means, with these columns: the keys; `ours` and `ours_sd`, over
+            finished seeds; `seeds`, `runs`, `diverged_seeds` and possibly
+            `stuck_seeds`; and possibly `error`, the standard error of a single seed's
+            value.
         printed: The printed values, with these columns: all keys except the first,
-            which names our run; published and possibly published_sd.
+            which names our run; `published`; and possibly `published_sd`.
         keys: The columns that identify a value.
         columns: The columns of the result that follow the keys.
         profiles: Function that takes the second and the third key of a printed value,
@@ -300,9 +301,9 @@ def beside_printed(
             the one to suggest to the reader.
         studies: The studies of the rows.
         printed_runs: The number of runs behind each printed value. If it is None, the
-            standard error of the difference does not include the printed value's.
+            standard error of the difference does not include that of the printed value.
         printed_only: Whether to leave out our values that the paper does not print.
-        missing: The second and third key of experiments with missing data.
+        missing: The second and the third key of each experiment whose data are missing.
 
     Returns:
         A table with the columns `keys` and `columns`. The difference is missing if its
@@ -365,7 +366,10 @@ def _statuses(rows: pd.DataFrame) -> list[str]:
 
 
 def _errors(rows: pd.DataFrame, printed_runs: int | None) -> pd.Series[float]:
-    """The standard error of our value minus the printed one; NaN if 0 or unknown."""
+    """The standard errors of the differences from printed values.
+
+    A standard error of 0 is replaced by NaN, like an unknown one.
+    """
     error: pd.Series[float] = rows["ours_sd"] / rows["seeds"] ** 0.5
     if printed_runs:
         ours = rows["ours_sd"] ** 2 / rows["seeds"]

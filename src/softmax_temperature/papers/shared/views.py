@@ -21,7 +21,7 @@ from softmax_temperature.runner.errors import InputError, nearest
 SECTION = "notebooks"
 
 Arm = Mapping[str, Any]
-"""Values by factor, as in `params.notebooks.Arm`."""
+"""The value of each factor, as in `params.notebooks.Arm`."""
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,7 @@ def _values(table: pd.DataFrame, arm: Arm) -> str:
 
 
 def of_arms(arms: Sequence[Arm]) -> Where:
-    """A predicate that selects the runs that have all factors of at least one arm.
+    """A predicate that selects the runs that match all factors of at least one arm.
 
     Numbers are compared as numbers, whatever the type of the column: `gamma` is text,
     and 3, 3.0 and "3" all select gamma 3.
