@@ -130,8 +130,8 @@ def test_a_claim_has_its_primary_studys_verdict_and_a_row_for_each_study(
 ) -> None:
     found = "25.00 ± 10.00"
     power = (
-        "4 times in 5, this n detects an effect 15 beyond the bound; for an effect of "
-        "50, n = 3 would suffice"
+        "with n = 5 seeds, there is an 80 % chance of detecting an effect that lies 15 "
+        "beyond the bound; if the true effect is 50, n = 3 would suffice"
     )
     assert lines_of(results) == [
         '<a id="claim-a"></a>A beats B.',
@@ -362,10 +362,14 @@ def test_the_terminal_shows_a_claim_with_its_numbers(results: Path) -> None:
         "  must lie: above 0",
         "  printed:  50",
         (
-            "  power:    4 times in 5, this n detects an effect 15 beyond the bound; "
-            "for an"
+            "  power:    with n = 5 seeds, there is an 80 % chance of detecting an "
+            "effect"
         ),
-        "            effect of 50, n = 3 would suffice",
+        (
+            "            that lies 15 beyond the bound; if the true effect is 50, n = 3 "
+            "would"
+        ),
+        "            suffice",
     ]
 
 

@@ -51,7 +51,7 @@ _HOW_TO_READ = (
     "The verdict is the primary study's; below it is what each study measured.",
     "8.6 ± 4.7 [5.3, 11.9]: effect ± standard deviation of the n values, [interval].",
     "must lie: where the interval has to lie; printed: the paper's own number.",
-    "power: what the study's n shows 4 times in 5, and the n that would suffice.",
+    "power: the effect that n values can detect, and the n that would suffice.",
     "Stand-in data replace the paper's; our derivations are not a paper's claims.",
 )
 """The lines that explain the scorecard in a terminal; docs/scorecard.md says more."""

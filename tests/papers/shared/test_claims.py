@@ -209,9 +209,19 @@ def test_a_row_says_what_its_design_detects_and_what_its_effect_needs() -> None:
     assert (row["planned"], row["n_for_power"]) == (0.5, 3)
     assert row["verdict"] == INCONCLUSIVE
     assert texts(row)["power"] == (
-        "4 times in 5, this n detects an effect 23 beyond the bound; for an effect of "
-        "50, n = 3 would suffice"
+        "with n = 3 seeds, there is an 80 % chance of detecting an effect that lies 23 "
+        "beyond the bound; if the true effect is 50, n = 3 would suffice"
     )
+
+
+def test_the_n_that_would_suffice_is_per_task_if_there_are_several() -> None:
+    part = seeds(0.1, 0.3)
+    row = judged(above(), part)
+    assert row["n"] == 6
+    # `n_for` gives each of the two tasks the same number of values.
+    needed = part.n_for([0.5])
+    assert texts(row)["power"].startswith("with n = 6 seeds, ")
+    assert texts(row)["power"].endswith(f"50, n = {needed} per task would suffice")
 
 
 def test_the_interval_at_another_level_leaves_the_verdict_and_its_part() -> None:
@@ -240,7 +250,9 @@ def test_an_equivalence_is_planned_for_an_effect_of_0_and_a_share_for_1() -> Non
     # For a power of 80 %, each of the two tests may fail one time in ten.
     found = stats.nct.sf(2.919986, 2, margin / (0.1 / 3**0.5))
     assert found == pytest.approx(0.9, abs=1e-3)
-    assert texts(row)["power"].startswith("4 times in 5, with this n, the ")
+    assert texts(row)["power"].startswith(
+        "with n = 3 seeds, there is an 80 % chance that the interval lies within ±"
+    )
     # The number of seeds for an equivalence does not depend on the printed effect of
     # 0.5. With sd 0.1, four seeds are enough and three are too few.
     assert (row["planned"], row["n_for_power"]) == (0.0, 4)

@@ -72,7 +72,7 @@ def _cells(table: str) -> tuple[list[str], list[list[str]]]:
 
 
 def _is_wide(names: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
-    """Whether the columns' longest words are too wide for a phone, or a cell is long."""
+    """Whether the columns' longest words do not fit on a phone, or a cell is long."""
     if len(names) < 3:
         return False
     columns = zip(names, *rows, strict=True)

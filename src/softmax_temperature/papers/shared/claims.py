@@ -968,25 +968,28 @@ def _listed(parts: Sequence[str]) -> str:
 
 
 def _power_text(row: dict[str, Any], scale: float) -> str:
-    """Say what the study's n shows with 80 % power, and which n the claim would need.
+    """Describe what the study's n detects with 80 % power, and which n would suffice.
 
-    Numbers are in the claim's unit. The text is "" if no effect is large enough.
+    Numbers are in the claim's unit. The text is "" if no effect is large enough. The n
+    that would suffice is a number of values per task.
     """
     if row["detectable"] is None:
         return ""
     detectable = _short(scale * row["detectable"])
     if len(row["bounds"]) == 2:
-        finds = f"the interval lies within ±{detectable} of the true effect"
-        text = f"4 times in 5, with this n, {finds}"
+        event = f"that the interval lies within ±{detectable} of the true effect"
     else:
-        text = f"4 times in 5, this n detects an effect {detectable} beyond the bound"
-    if row["planned"] is not None:
-        effect = _short(scale * row["planned"])
-        needs = f"n = {row['n_for_power']} would"
-        if row["n_for_power"] is None:
-            needs = "not even n = 1,000 would"
-        text += f"; for an effect of {effect}, {needs} suffice"
-    return text
+        event = f"of detecting an effect that lies {detectable} beyond the bound"
+    text = f"with n = {row['n']} {row['each']}, there is an 80 % chance {event}"
+    if row["planned"] is None:
+        return text
+    effect = _short(scale * row["planned"])
+    needed = "not even n = 1,000"
+    if row["n_for_power"] is not None:
+        needed = f"n = {row['n_for_power']}"
+    if task_count(row) > 1:
+        needed += " per task"
+    return f"{text}; if the true effect is {effect}, {needed} would suffice"
 
 
 def _short(number: float) -> str:

@@ -263,7 +263,10 @@ class Argmax(Declared):
         return {name: reason for name, reason in reasons.items() if reason}
 
     def _tables(self, runs: Runs) -> dict[str, tuple[pd.DataFrame, list[Any]]]:
-        """For each group, the metric's table by seed and value, and all values tried."""
+        """For each group, a table of the metric, and the list of all values tried.
+
+        The table has one row per seed and one column per value that every seed has.
+        """
         (chosen,) = self._sides(runs)
         tables = {}
         for group, rows in chosen.groupby(self.groups, sort=False, observed=True):
