@@ -366,8 +366,8 @@ def test_the_terminal_shows_a_claim_with_its_numbers(results: Path) -> None:
             "effect"
         ),
         (
-            "            that lies 15 beyond the bound; if the true effect is 50, n = 3 "
-            "would"
+            "            that lies 15 beyond the bound; if the true effect is 50, "
+            "n = 3 would"
         ),
         "            suffice",
     ]

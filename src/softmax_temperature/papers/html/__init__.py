@@ -2,8 +2,8 @@
 
 `results/index.html` shows the picture and the verdict on every claim.
 `results/<profile>/index.html` shows the claims of a profile. The folder `pages/` next
-to that file has two pages per paper: its tables and figures, and the records that the
-numbers link to. If results are missing, the pages say so.
+to that file has two pages per paper: one with the paper's tables and figures, and one
+with the records that the numbers link to. If results are missing, the pages say so.
 """
 
 import base64
@@ -190,8 +190,8 @@ class Group(NamedTuple):
 
     Attributes:
         stage: Name of the stage.
-        name: The common part of the cells' names, or a cell's whole name if it has only
-            one part.
+        name: The common part of the cells' names, or the whole name of a cell if that
+            name has only one part.
         title: The group's heading on the page of records.
         anchor: The group's anchor on the page of records.
         cells: Rows of `records.json`.
@@ -221,7 +221,7 @@ class Records(NamedTuple):
     places: dict[str, str]
 
     def behind(self, cells: Sequence[str]) -> list[Group]:
-        """The groups behind a number: their names begin with one of `cells`."""
+        """The groups behind a number: those whose names begin with one of `cells`."""
         prefixes = tuple(f"{cell}/" for cell in cells)
         return [
             group
@@ -363,7 +363,7 @@ def about(section: dict[str, Any]) -> str:
 
 
 def _records(path: Path) -> Records:
-    """Read the records at `path`, with neighbouring cells grouped by common name."""
+    """Read the records at `path`, and group neighbouring cells with a common name."""
     stored_records = stored.read_json(path) or {
         "cells": [],
         "parameters": {},
@@ -503,8 +503,8 @@ def _formula(match: re.Match[str]) -> str:
     for element in root.iter():
         if element.tag not in _MATHML:
             element.tag = "mtext"
-        # Undo the converter's escapes: it escapes only some characters, and `tostring`
-        # escapes all of them again.
+        # Undo the converter's escapes, which cover only some characters, because
+        # `tostring` escapes all characters that need it.
         element.text = unescape(element.text or "")
         for name in set(element.attrib) - _MATHML_ATTRIBUTES:
             del element.attrib[name]
@@ -573,7 +573,7 @@ def _encoded(picture: Path) -> str:
 
 
 def _studies_by_paper(profiles: Sequence[Profile]) -> dict[str, dict[str, Paper]]:
-    """The results of each paper, by paper and study."""
+    """The results of each paper, keyed by paper and then by study."""
     studies: dict[str, dict[str, Paper]] = {}
     for profile in profiles:
         for paper in profile.papers:

@@ -95,8 +95,9 @@ def _filled(rows: Sequence[Sequence[str]]) -> list[list[str]]:
 def _in_title(rows: Sequence[Sequence[str]]) -> int:
     """The number of columns in a card's title.
 
-    The title consists of the table's first columns, as few as distinguish the rows. If
-    this would need more than `NAMES` columns or a long title, the number is 1.
+    The title consists of the table's first columns, as many as are needed to
+    distinguish the rows. If these are more than `NAMES` columns, or if a title is long,
+    the number is 1.
     """
     for count in range(1, NAMES + 1):
         titles = [", ".join(row[:count]) for row in rows]

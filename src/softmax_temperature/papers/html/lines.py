@@ -1,4 +1,4 @@
-"""Texts that the end of a line must not break.
+"""Texts that a line break must not split.
 
 The report and the documentation site both use this module. Their styles keep an element
 of the class `whole` on one line.

@@ -9,7 +9,7 @@ claim without a measurement is not tested. Every claim of a paper has a row in
 
 Each claim names its primary study, whose verdict is the claim's verdict. It also states
 the number of looks at each study's data: after k looks, data are judged at the level
-1 - 0.10 / k. docs/protocol.md has the rules; `registry` compares the claims with the
+1 - 0.10 / k. docs/protocol.md gives the rules; `registry` compares the claims with the
 register.
 """
 
@@ -77,7 +77,7 @@ class Criterion:
         low: The lower end of the region.
         high: The upper end of the region.
         some: Whether it is enough that the interval of one part lies in the region. If
-            False, the intervals of all parts must.
+            False, the intervals of all parts must lie in it.
     """
 
     kind: str
@@ -207,7 +207,7 @@ class Claim:
         published: The printed number that corresponds to the contrast, or a mapping
             with one number for each part; None if the paper prints no number.
         primary: The study that gives the claim's verdict. This is the study nearest to
-            the paper's setting, whatever its results.
+            the paper's setting, regardless of its results.
         looks: The number of looks at the data of each study: one for the verdict, and
             one more for each time that data were added after a look. It is 1 for a
             study that is not listed.
@@ -719,8 +719,8 @@ def _most_telling(criterion: Criterion, candidates: Sequence[JudgedPart]) -> Jud
     """The part whose numbers are shown.
 
     If one part is enough for the claim to hold, this is the part that lies deepest in
-    the region. If all parts must hold, it is the part that lies least deep, or farthest
-    outside.
+    the region. If all parts must hold, it is the part that lies least deep in the
+    region, or farthest outside it.
     """
 
     def margin(part: JudgedPart) -> float:

@@ -43,7 +43,7 @@ from softmax_temperature.papers.shared.statistics import (
 from softmax_temperature.runner.errors import InputError
 
 TASK = ("dataset", "network")
-"""The factors that define a task, unless a contrast has others.
+"""The factors that define a task, unless a contrast specifies other factors.
 
 Runs that agree in these factors and in the seed may start from the same weights, so
 their values count as dependent.
@@ -154,8 +154,8 @@ class Declared(Contrast):
             the contrast, and returns a text for the notes column, such as "3 of 8
             trainings overflowed".
         counted: Plural noun for a task's values, such as "seeds".
-        left_out: Whether each value comes from a choice or a fit on the other values,
-            which widens the interval.
+        left_out: Whether each value comes from a choice or a fit on the other values.
+            If so, the interval is widened.
         resolution: The step of the grid that the values lie on; 0 if there is no grid.
         unit_as: The unit, if it differs from the metric's unit.
         cells: Function that returns the names of the cells behind a table of runs. By
@@ -249,7 +249,7 @@ class Declared(Contrast):
         """Estimate the quantity over all runs of the contrast, without `split_by`."""
 
     def _sides(self, runs: Runs) -> tuple[pd.DataFrame, ...]:
-        """The rows of the contrast's runs, one table for each side that it compares."""
+        """The rows of the contrast's runs, in one table for each compared side."""
         return (runs.select(self.among),)
 
     def _restricted(self, to: Where) -> Self:
@@ -306,7 +306,8 @@ class Difference(Declared):
         first: The runs whose metric is the minuend.
         second: The runs whose metric is subtracted.
         of_second: The metric of the second runs, if it differs from `of`.
-        paired_by: Factors in which the two runs of a pair agree, besides the task's.
+        paired_by: Factors in which the two runs of a pair agree, besides the factors of
+            the task.
         sharing: Factors in which the two runs of a pair must agree; otherwise
             InputError is raised.
     """

@@ -69,8 +69,8 @@ DATASETS = {
     "camvid": "CamVid",
     "cifar10": "CIFAR-10",
     "cifar100": "CIFAR-100",
-    # The 20,000 images include 4,000 validation images. In other names, the number of
-    # images or texts does not include validation data.
+    # The number in this name includes 4,000 validation images. The numbers in other
+    # names do not include validation data.
     "cifar100-20000": "CIFAR-100, 16,000 images",
     "cinic10_imagenet": "CINIC-10, ImageNet's images",
     "clusters": "clusters",
@@ -323,7 +323,7 @@ SHARES = {
     "classwise_ece",
     "bleu",
 }
-"""Metrics in tables that are shares. The names lack the suffixes `_AFTER` and `_LAST`.
+"""Metrics in tables that are shares, without the suffixes `_AFTER` and `_LAST`.
 """
 
 

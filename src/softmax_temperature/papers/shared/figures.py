@@ -1,4 +1,4 @@
-"""Drawing for all papers: style, panels, bands over seeds, and files.
+"""Tools for the figures of all papers: style, panels, bands over seeds, and files.
 
 Equal numbers give equal files.
 """
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 FONT = "DejaVu Sans"
 """The font. matplotlib ships it, so text looks the same on every machine."""
 WIDTH = 5.0
-"""The width of a figure in inches, unless it sets its own.
+"""The width of a figure in inches, unless the figure sets its own width.
 
 On a phone, whose window is 420 CSS pixels wide, a figure is about 376 pixels wide.
 There the smallest text, of `SMALLEST` points, is 9 pixels tall.
@@ -87,7 +87,8 @@ _SAVED: Any = {
 # numbers are equal.
 _METADATA: Any = {"svg": {"Date": None}, "png": {"Software": None}}
 # These are seaborn's style "ticks" and its context "paper", which scales the sizes of
-# the context "notebook" by 0.8. Our font, its sizes and the hidden spines differ.
+# the context "notebook" by 0.8. Only our font, the font sizes and the hidden spines
+# differ from them.
 _DRAWN: Any = {
     "axes.axisbelow": True,
     "axes.edgecolor": ".15",
@@ -455,9 +456,9 @@ def _listed(texts: Sequence[str]) -> str:
 def encoded(figure: Figure, ending: str) -> bytes:
     """The bytes of a figure's file, "svg" or "png"; equal numbers give equal bytes.
 
-    A png has at most 256 colours, because it then looks the same as with all colours
-    but takes a third of the bytes. The size matters because Git keeps the notebooks
-    with their pictures.
+    A png has at most 256 colours: it looks the same as with all colours, but takes a
+    third of the bytes. The size matters because Git keeps the notebooks with their
+    pictures.
     """
     metadata = _METADATA[ending]
     buffer = BytesIO()

@@ -19,8 +19,8 @@ _IS_FLOAT = re.compile(r"-?\d+(\.\d+)?e[-+]?\d+|-?\d+\.\d+")
 DIGITS = 6
 """The number of significant digits to which numbers are rounded when written.
 
-Processors compute sums that differ in the last bits: the relative difference is about
-1e-7 in float32 and 1e-15 in float64. No conclusion rests on the seventh digit.
+Different processors compute sums that differ in the last bits: the relative difference
+is about 1e-7 in float32 and 1e-15 in float64. No conclusion rests on the seventh digit.
 """
 ZERO = 1e-12
 """Numbers closer to 0 than this are written as 0, because they are rounding errors."""
@@ -69,7 +69,7 @@ def _float_or_text(text: str) -> float | str:
 def read_csv(path: Path, text: Sequence[str] = ()) -> pd.DataFrame:
     """Read a table that `write_csv` wrote; an empty file gives an empty table.
 
-    The columns in `text` are read as text, even if they hold numbers.
+    The columns in `text` are read as text, even if they contain numbers.
 
     Raises:
         InputError: If there is no such file.

@@ -65,7 +65,7 @@ from softmax_temperature.papers.shared.tables import (
 from softmax_temperature.papers.shared.views import View, of_arms
 from softmax_temperature.runner.errors import InputError
 
-SCREEN_WIDTH = 560  # CSS pixels of a figure as wide as a page
+SCREEN_WIDTH = 560  # Width in CSS pixels of a figure as wide as a page
 _SCORECARD = '<a href="../../../docs/scorecard.md">docs/scorecard.md</a>'
 """A link to the scorecard from the folder of an executed notebook."""
 THIS_STUDY_ALONE = (
@@ -93,7 +93,8 @@ _SPELT = (
 _TASK = ("task", "dataset", "network")
 """The columns that name the task of a row."""
 _OF_TASK = ("embeddings", "differs")
-"""The columns with remarks on a task, shown above a table with several rows per task.
+"""The columns with remarks on a task. The remarks are shown above a table that has
+several rows per task.
 """
 _UNBROKEN = re.compile(r" (?=±|s\.e\.)|(?<=±) ")
 """Matches the spaces within a number, at which no line may break."""
@@ -458,7 +459,7 @@ def explained(table: pd.DataFrame, texts: Mapping[str, str]) -> Markdown | None:
 
     Args:
         table: The table for readers.
-        texts: The text that explains each column, by the column's name.
+        texts: The text that explains each column, keyed by column name.
     """
 
     def is_shown(column: str) -> bool:
@@ -491,7 +492,7 @@ def shown(
         table: The table, such as one from `Opened.table`.
         name: The table's identifier in the HTML, unique in the notebook. pandas would
             choose a random one.
-        percent: The columns of fractions to show in percent.
+        percent: The columns of fractions to show as percentages.
         digits: The number of decimal places. Whole numbers have none, percentages have
             one, and small numbers have enough to show one significant digit.
         significant: The number of significant digits, in place of `digits`.

@@ -12,7 +12,8 @@ PUBLISHED = Path("data/published")
 def published(paper: str, table: str) -> pd.DataFrame:
     """The values that a paper prints in a table, such as "Table 1".
 
-    Each value is a row with model, method, metric, value, sd and other columns.
+    Each row has one value, with the columns model, method, metric, value, sd and
+    others.
     """
     numbers = read_csv(PUBLISHED / f"{paper}.csv")
     rows = numbers[numbers["table"] == table].reset_index(drop=True)

@@ -192,7 +192,7 @@ class RecordedStage(NamedTuple):
 
 
 def recorded_stages(folder: Path) -> dict[str, RecordedStage]:
-    """The stages whose minutes are recorded in the folder of a profile, by label."""
+    """The stages with recorded minutes in the folder of a profile, keyed by label."""
     stages = {}
     for paper, environment in (read_json(folder / ENVIRONMENT) or {}).items():
         names: dict[str, set[str]] = {}

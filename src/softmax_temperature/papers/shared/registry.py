@@ -35,8 +35,8 @@ WITHDRAWN = "withdrawn"
 REGISTERED_AS = "registered_as"
 """Metadata key for the name that a field has in digests.
 
-If a field is renamed after claims were registered, this is its original name, so that
-the digests of these claims do not change.
+If a field is renamed after claims were registered, the value is its original name, so
+that the digests of these claims do not change.
 """
 _DIGITS = 12
 
@@ -197,7 +197,7 @@ def changed(register: pd.DataFrame, now: pd.DataFrame) -> pd.DataFrame:
 
     Args:
         register: The rows of the register.
-        now: One row per claim and study, from `current_row`.
+        now: The current rows from `current_row`, one per claim and study.
     """
     last = register.drop_duplicates(KEY, keep="last").set_index(KEY)
     missing: list[dict[Any, Any]] = []

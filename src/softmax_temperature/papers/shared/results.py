@@ -92,7 +92,7 @@ class Evidence:
 
     @property
     def sides(self) -> list[Row]:
-        """The rows of the studies that tested the claim, its primary study first."""
+        """The rows of the studies that tested the claim, the primary study first."""
         rows = [self.primary, *self.others]
         tested = [row for row in rows if row["verdict"] != NOT_TESTED]
         return sorted(tested, key=lambda row: row["profile"] != row["primary"])

@@ -100,7 +100,7 @@ FACTORS = (
 )
 """The names of the factors of all papers; each paper's `runs.csv` has some of them.
 
-`gamma` is text (see `gamma_text`); `milestones` are the epochs at which it changes.
+`gamma` is text (see `gamma_text`); `milestones` are the epochs at which gamma changes.
 `mmce_form` is "released" or "written": MMCE as in the authors' code, or as in their
 text. `options` are the options of a user's own loss. `mode`, `factor` and the next five
 are settings of Cooling. `start` names the kind of logits that a network starts with,
@@ -127,10 +127,10 @@ RECIPE = (
 class Runs:
     """The runs of a study.
 
-    `table` has the factors, the facts and the cell of each run, and its index is `run`.
-    `measurements` has the values in long form, with the columns `LONG`. `tables` maps
-    file names to the measured tables that do not have one value per epoch (bins of a
-    diagram, checks of a proposition). If such a table has a column `run`, each row
+    `table` has one row per run, with the run's factors, facts and cell; the index is
+    `run`. `measurements` has the values in long form, with the columns `LONG`. `tables`
+    maps file names to the measured tables that do not have one value per epoch (bins of
+    a diagram, checks of a proposition). If such a table has a column `run`, each row
     belongs to that run; otherwise the table belongs to the whole study.
     """
 
@@ -329,7 +329,7 @@ def renumbered(runs: Runs) -> Runs:
 
 
 def _is_count(column: str) -> bool:
-    """Whether a column holds whole numbers, judged by its name."""
+    """Whether a column contains whole numbers, according to its name."""
     counts = ("_images", "_samples", "_pairs")
     return column in {"parameters", SEED} or column.endswith(counts)
 

@@ -254,8 +254,8 @@ class OverTasks(Quantity):
     def independent(self) -> list[tuple[float, ...]]:
         """Group the tasks into independent blocks, and average each block by seed.
 
-        A block holds the tasks that have values by seed and the same data and network.
-        Different blocks are independent, and so are the values of one block.
+        A block consists of the tasks that have values by seed and the same data and
+        network. Different blocks are independent, and so are the values of one block.
 
         Returns:
             The values of each block.
@@ -378,7 +378,7 @@ def _exact_interval(hits: int, n: int, level: float) -> Ends:
 class Fitted(Quantity):
     """An estimate with a known standard error: a slope, or a difference of means.
 
-    Its interval is from Student's t.
+    The interval is based on Student's t.
     """
 
     value: float
@@ -492,7 +492,7 @@ Even a study of two values detects an effect of this size almost surely.
 
 
 def _smallest_detectable(power_at: Callable[[float], float]) -> float | None:
-    """Smallest distance whose power is at least `POWER`, to four digits.
+    """Smallest distance at which the power is at least `POWER`, to four digits.
 
     If the values have no spread, the result is the smallest distance that is tried,
     1e-9.

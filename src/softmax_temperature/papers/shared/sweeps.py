@@ -247,7 +247,7 @@ class Argmax(Declared):
         ]
 
     def best_values(self, runs: Runs) -> dict[str, float]:
-        """The best value of each group for which it is known (see `without_best`)."""
+        """The best value of each group that has one (see `without_best`)."""
         return {
             name: float(str(table.mean().idxmax()))
             for name, (table, tried) in self._tables(runs).items()
@@ -299,7 +299,7 @@ def argmax_draws(table: pd.DataFrame) -> Values:
     with the sd that remains after removing the effects of seeds and values.
 
     Args:
-        table: The metric by seed (rows) and value of the factor (columns).
+        table: The metric, with one row per seed and one column per value of the factor.
 
     Returns:
         The base-10 logarithms of the value that was found and of the samples.
@@ -482,7 +482,7 @@ class Correlation(Declared):
 
 
 def correlation(x: pd.Series[float], y: pd.Series[float]) -> float:
-    """Pearson's r of `x` and `y`; 0 for a constant `x`."""
+    """Pearson's r of `x` and `y`; 0 if `x` is constant."""
     if x.nunique() < 2:
         return 0.0
     return float(np.corrcoef(x, y)[0, 1])

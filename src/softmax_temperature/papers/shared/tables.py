@@ -219,7 +219,7 @@ def without_data(runs: Runs, of: Where) -> pd.DataFrame:
     try:
         return filled[of.mask(table)]
     except ValueError:
-        return pd.DataFrame()  # None of these experiments has a factor that `of` tests.
+        return pd.DataFrame()  # These experiments lack a factor that `of` tests.
 
 
 def means_over_seeds(
@@ -368,7 +368,7 @@ def _statuses(rows: pd.DataFrame) -> list[str]:
 def _errors(rows: pd.DataFrame, printed_runs: int | None) -> pd.Series[float]:
     """The standard errors of the differences from printed values.
 
-    A standard error of 0 is replaced by NaN, like an unknown one.
+    Standard errors that are 0 or unknown are NaN in the result.
     """
     error: pd.Series[float] = rows["ours_sd"] / rows["seeds"] ** 0.5
     if printed_runs:

@@ -26,7 +26,7 @@ Arm = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class View:
-    """The parameters of a paper's notebook, which choose what it shows.
+    """The parameters of a paper's notebook, which determine what the notebook shows.
 
     Attributes:
         study: The name of the study, and of its folder in `results/`.
@@ -73,8 +73,8 @@ def require_studies(params: Params, *, results: Path = RESULTS) -> None:
     The profile's own results need not exist yet.
 
     Raises:
-        InputError: If a study has no results at all, or the first study has none of a
-            paper in `papers`.
+        InputError: If a study has no results at all, or the first study has no results
+            of a paper in `papers`.
     """
     section = params.notebooks
     _require_known(params, results)
@@ -158,7 +158,7 @@ def _values(table: pd.DataFrame, arm: Arm) -> str:
 def of_arms(arms: Sequence[Arm]) -> Where:
     """A predicate that selects the runs that match all factors of at least one arm.
 
-    Numbers are compared as numbers, whatever the type of the column: `gamma` is text,
+    Numbers are compared as numbers, regardless of the column's type: `gamma` is text,
     and 3, 3.0 and "3" all select gamma 3.
     """
 
