@@ -1,4 +1,6 @@
-"""Settings for all tests: one thread, no model hub, skips that say what is absent."""
+"""Settings for all tests: one thread, no model hub, and skips that name what is
+missing.
+"""
 
 import atexit
 import gc
@@ -147,6 +149,8 @@ def _unpacked(name: str) -> bool:
 
 
 def pytest_unconfigure() -> None:
-    """Let Python collect all objects at exit: libraries complain about any left."""
+    """Let Python collect all objects at exit: libraries complain about any that are
+    left.
+    """
     gc.unfreeze()
     atexit.unregister(gc.freeze)

@@ -1,4 +1,4 @@
-"""Promises are judged, results name their machine, and timed sides do equal work."""
+"""Promises are judged, results name their machine, and timed sides do the same work."""
 
 import importlib
 import json

@@ -463,7 +463,7 @@ def test_the_readme_has_the_hours_and_minutes_of_the_page_on_costs() -> None:
         re.findall(r"^- \[(\w+)\]\(.*; (\d\.\d)$", TEXTS["README.md"], re.MULTILINE)
     )
     assert len(hours) == 8
-    # The minutes of mini depend on the processor.
+    # The minutes that `mini` takes depend on the processor.
     del hours["mini"]
     # Two cells run at a time.
     for name, said in hours.items():
@@ -545,18 +545,18 @@ SIDES: Mapping[tuple[str, str], Mapping[str, Any]] = {
     for claim in claims
     for side in claim.sides
 }
-"""The evidence of a study on a claim, by study and claim."""
+"""A study's evidence on a claim, keyed by study and claim."""
 MODES = ("last-layer", "distributed", "periodic")
 FINDINGS = pytest.mark.parametrize("page", ["README.md", "docs/index.md"])
 
 
 def points(value: float, digits: int = 1) -> str:
-    """A fraction in percentage points."""
+    """Format a fraction in percentage points."""
     return f"{100 * value:.{digits}f}"
 
 
 def ends(values: Iterable[float]) -> str:
-    """The least and the greatest of some fractions, in percentage points."""
+    """Format the smallest and largest of the given fractions in percentage points."""
     ordered = sorted(values)
     return f"{points(ordered[0])} to {points(ordered[-1])}"
 

@@ -139,9 +139,9 @@ def test_ridge_penalty_is_the_best_for_data_sets_left_out() -> None:
 
 
 def test_each_data_set_counts_once_in_the_choice_of_a_penalty() -> None:
-    # With penalty 1 the errors are 0.2 on the three pairs of a, and 0.3 on the pair of
-    # b: mean 0.25 over data sets, 0.225 over pairs. With penalty 3 they are 0.3 and
-    # 0.1: mean 0.2 over data sets, 0.25 over pairs.
+    # With penalty 1 the errors are 0.2 on the three pairs of data set a, and 0.3 on the
+    # pair of data set b: mean 0.25 over data sets, 0.225 over pairs. With penalty 3
+    # they are 0.3 and 0.1: mean 0.2 over data sets, 0.25 over pairs.
     errors = {3: [0.2, 0.3], 1: [0.3, 0.1]}
 
     def errors_of(_: Any, test: Any) -> Any:

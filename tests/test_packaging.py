@@ -77,7 +77,9 @@ LOCK = [
 
 
 def pins(platform: str, python: str) -> dict[str, list[Version]]:
-    """The versions that a machine with this platform and Python installs, by name."""
+    """The versions that a machine with this platform and Python installs, keyed by
+    name.
+    """
     environment = (
         PLATFORMS[platform]
         | PYTHON

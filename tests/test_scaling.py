@@ -282,7 +282,7 @@ def test_calibration_error_is_searched_on_the_grid_of_the_paper() -> None:
 
 def test_the_first_of_equal_minima_is_kept_and_ends_of_the_grid_are_flagged() -> None:
     labels = torch.arange(30) % 3
-    # At temperatures 0.1 and 0.2 every confidence is exactly 1 and every prediction
+    # At temperatures 0.1 and 0.2 every confidence is exactly 1 and every prediction is
     # right, so both have an ECE of 0.
     settings: dict[str, Any] = {"criterion": "ece", "grid": TEMPERATURE_GRID}
     fit = fit_temperature(40 * torch.eye(3)[labels], labels, **settings)

@@ -1,4 +1,4 @@
-"""In a browser, the page of `calibrate` shows every column and does not glare."""
+"""In a browser, the page of `calibrate` shows every column and is legible."""
 
 from pathlib import Path
 

@@ -70,7 +70,7 @@ return [...document.querySelectorAll("h1, h2, h3")].filter((heading) => {
 }).map((heading) => heading.innerText);
 """
 
-# A value is not broken from its unit, nor are the two ends of an interval.
+# A line break must not separate a value from its unit, or the ends of an interval.
 BROKEN = r"""
 const WHOLE = /\d\s%|±\s[\d.]+|\[-?[\d.]+,\s-?[\d.]+\]|FLSD-53/g;
 const linesOf = (text, found) => {
@@ -91,7 +91,7 @@ for (let text = texts.nextNode(); text; text = texts.nextNode()) {
 }
 return broken.map((found) => found[0]);
 """
-# On a wide screen, an identifier in a table breaks only after a mark.
+# On a wide screen, an identifier in a table breaks only after a punctuation mark.
 BROKEN_CODE = r"""
 const inTables = [...document.querySelectorAll("article table code")];
 const texts = inTables.flatMap((code) => [...code.childNodes]);
@@ -102,7 +102,8 @@ return words.filter((text) => {
   return new Set([...range.getClientRects()].map((line) => line.top)).size > 1;
 }).map((text) => text.data);
 """
-# Below the page, the titles of its neighbours must not end in an ellipsis.
+# At the foot of a page, the titles of the previous and the next page must not be cut
+# off.
 CUT_TITLES = """
 return [...document.querySelectorAll(".md-footer .md-ellipsis")]
   .filter((title) => title.scrollWidth > title.clientWidth + 1)
@@ -115,9 +116,9 @@ SETTLE = """
 const done = arguments[0];
 requestAnimationFrame(() => requestAnimationFrame(done));
 """
-"""Waits until the theme has answered to another colour scheme."""
+"""A script that waits until the theme has switched to a different colour scheme."""
 LOADED = {min(WIDTHS): "light", max(WIDTHS): "dark"}
-"""The scheme in which a page is loaded, by the window's width.
+"""The colour scheme in which a page is loaded, keyed by the window's width.
 
 The theme's scripts, which run while a page loads, take most of the test's time. The
 other scheme is therefore shown without loading the page again, as when a user switches.
@@ -160,7 +161,7 @@ def test_a_page_is_quiet_and_no_wider_than_the_window(
     assert len(shown) == (page in ("index.html", "papers.html"))
     closed = browser.execute_script(CLOSED)
     faint = browser.execute_script(CONTRAST)["faint"]
-    browser.execute_script(CLOSE, closed)  # CONTRAST has unfolded them.
+    browser.execute_script(CLOSE, closed)  # CONTRAST unfolds sections.
     # The mark next to a heading is hidden until the pointer is over the heading.
     assert [text for text in faint if not text.endswith("¶")] == []
     dark = browser.execute_script("return document.body.dataset.mdColorScheme")

@@ -83,7 +83,7 @@ BLOCKS: dict[str, Callable[[int], tuple[nn.Module, int]]] = {
 
 
 def stacked(names: Sequence[str]) -> nn.Module:
-    """A stack of blocks, followed by the mean of each map and a dense layer."""
+    """A stack of blocks, followed by global average pooling and a dense layer."""
     network = nn.Sequential()
     channels = 3
     for name in names:
@@ -193,7 +193,7 @@ NETWORKS: dict[str, Callable[[], nn.Module]] = {
 
 @pytest.fixture(scope="module", autouse=True)
 def _only_own_objects_are_searched() -> None:
-    """Exclude objects that existed before a module's tests from Cooling's searches.
+    """Keep Cooling from searching objects that existed before a module's tests.
 
     After anything has been compiled, Cooling searches the garbage collector's objects
     for compiled networks. Most of the objects that existed before a module's tests

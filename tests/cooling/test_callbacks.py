@@ -21,7 +21,9 @@ from softmax_temperature.scaling import fit_temperature
 
 
 def drawn(rows: int, seed: int) -> tuple[Tensor, Tensor]:
-    """Inputs (rows, 4) from two overlapping classes, and labels (rows,)."""
+    """Inputs of shape (rows, 4) from two overlapping classes, and labels of shape
+    (rows,).
+    """
     generator = torch.Generator().manual_seed(seed)
     labels = torch.arange(rows) % 2
     return torch.randn(rows, 4, generator=generator) + labels[:, None], labels
@@ -87,7 +89,7 @@ def test_lightning_cools_after_each_epoch(mode: str, tmp_path: Path) -> None:
 
 
 class Skipped(nn.Module):
-    """A network whose training step calls a part of it."""
+    """A network whose training step calls only a part of the network."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -130,7 +132,8 @@ def test_a_trainer_that_does_not_call_the_cooled_part_is_warned_of_once() -> Non
     class Named(Skipped):
         def forward(self, inputs: Tensor, labels: Tensor) -> Any:  # type: ignore[override]
             del labels
-            # The hook runs in evaluation only.
+            # A direct call of `forward` skips the hook, so the hook runs only in
+            # evaluation.
             skips = self.training
             logits = (self.network.forward if skips else self.network)(inputs)
             return SimpleNamespace(logits=logits)

@@ -1,6 +1,6 @@
-"""Cooling rescales functions that are not homogeneous, and so divides the logits.
+"""Cooling divides the logits by rescaling functions that are not homogeneous.
 
-Such functions are most activations, and normalisations of single samples.
+Most activations, and normalisations of single samples, are not homogeneous.
 """
 
 import copy
@@ -31,7 +31,7 @@ HALVES = [torch.bfloat16, torch.float16]
 
 
 def around(function: nn.Module) -> nn.Module:
-    """A network: a layer, the function, and a classifier whose width matches."""
+    """A network made of a layer, the function, and a classifier whose width matches."""
     torch.manual_seed(0)
     network = nn.Sequential(nn.Linear(5, 6), function, nn.Flatten(), nn.LazyLinear(3))
     network(rows(function).float())

@@ -1,4 +1,4 @@
-"""Cooling notices logits that are not those of its network in evaluation mode."""
+"""Cooling notices logits that its network did not return in evaluation mode."""
 
 import copy
 import io
@@ -20,7 +20,7 @@ IN_TRAINING = "evaluation mode, but seem .* training mode, where the model's {}"
 
 
 class DropPath(nn.Module):
-    """Skips paths, as timm's module does; here, it only holds the probability."""
+    """Stands for timm's module of this name, but only stores the probability."""
 
     def __init__(self, drop_prob: float) -> None:
         super().__init__()
@@ -31,11 +31,11 @@ class DropPath(nn.Module):
 
 
 class Last(nn.Module):
-    """The numbers of a recurrent layer, without its state."""
+    """The output of a recurrent layer, without its hidden state."""
 
     def __init__(self, layers: int) -> None:
         super().__init__()
-        # torch warns of dropout in a single layer, which does nothing.
+        # torch warns that dropout has no effect if there is only one layer.
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             self.layer = nn.GRU(4, 4, layers, dropout=0.5)
@@ -82,7 +82,7 @@ def test_logits_in_training_mode_are_warned_of(kind: str, back: bool) -> None:
     cooling = Cooling(network)
     for _ in range(2):
         logits = run(network.train()).clone()
-        # The mode after the pass does not matter.
+        # The mode that is set after the forward pass does not matter.
         network.train(not back)
         with pytest.warns(UserWarning, match=IN_TRAINING.format(kind)) as caught:
             cooling.cool(logits, LABELS)
@@ -98,7 +98,8 @@ def test_the_last_output_in_training_mode_is_warned_of(
 ) -> None:
     network = network_with(DIFFERENT[kind]())
     cooling = Cooling(network)
-    # A pass in evaluation mode does not hide where these logits come from.
+    # An earlier pass in evaluation mode does not hide that the logits were computed in
+    # training mode.
     run(network.eval())
     logits = network.train()(INPUTS)
     with pytest.warns(UserWarning, match=f"but come from training mode.* {kind}"):
@@ -140,9 +141,10 @@ def test_logits_in_evaluation_mode_are_accepted_whatever_the_mode_is_now() -> No
         logits = torch.cat([network(batch).detach() for batch in INPUTS.split(70)])
         run(network.train())
         cooling.cool(logits, LABELS)
-    # Nothing is known of logits that were computed elsewhere.
+    # Cooling cannot tell in which mode logits were computed elsewhere, so it accepts
+    # them.
     cooling.cool(torch.randn(200, 3), LABELS)
-    # A new object does not know what ran before.
+    # A new Cooling object does not know of passes that ran before it was created.
     run(network.train())
     Cooling(network).cool(logits, LABELS)
 
@@ -202,7 +204,7 @@ def test_logits_of_a_head_after_the_network_are_refused(
     ):
         cooling.cool(run(model), LABELS)
     assert cooling.temperature == 1
-    # The remedy works.
+    # The remedy that the message names works.
     labels = uncertain_labels(run(model))
     assert Cooling(model).cool(run(model), labels) != 1
 

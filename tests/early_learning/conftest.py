@@ -35,7 +35,9 @@ def make_network(name: str = "mlp", seed: int = 0) -> nn.Module:
 
 
 def make_problem(name: str = "mlp", *, probes: int | None = None) -> Problem:
-    """A problem: two draws of the named network's weights, the samples and the loss."""
+    """A problem with two draws of the named network's weights, the samples and the
+    loss.
+    """
     first, second = (make_network(name, seed).double().eval() for seed in (0, 1))
     loss = SoftmaxCrossEntropy(torch.arange(SAMPLES) % CLASSES, CLASSES)
     return Problem(first, second, make_images(), loss, probes, chunk=100, seed=0)

@@ -1,4 +1,4 @@
-"""Events, scales and kernel drift along gradient flows match those of whole kernels."""
+"""Events, scales and kernel drift along gradient flows match the full kernel's."""
 
 import math
 

@@ -60,7 +60,9 @@ def logits_at(
 
 
 class Missing:
-    """A loss for a logit that goes from 0 to 2: the fraction of the way still to go."""
+    """A loss for a logit that goes from 0 to 2: the fraction of the distance that is
+    left.
+    """
 
     def residual(self, logits: Tensor, rows: slice = slice(None)) -> Tensor:
         return logits[rows]

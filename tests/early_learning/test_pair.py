@@ -53,7 +53,7 @@ def test_logits_are_the_difference_and_grow_as_the_correlation_falls(
     inputs = images.float()
     first = make_network(name, 0).eval()
     second = make_network(name, 1).eval()
-    # The two draws are equal only where the initial values are not random.
+    # At correlation 0, the frozen network has the second draw as its weights.
     torch.testing.assert_close(
         make_pair(name, 0.0).eval()(inputs), first(inputs) - second(inputs)
     )

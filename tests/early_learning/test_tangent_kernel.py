@@ -17,7 +17,9 @@ EVERY = pytest.mark.parametrize(
 
 
 def jacobian(network: nn.Module, images: Tensor) -> Tensor:
-    """The Jacobian (n, classes, p), computed by torch for each parameter tensor."""
+    """The Jacobian of shape (n, classes, p), computed by torch for each parameter
+    tensor.
+    """
     twin = copy.deepcopy(network).double().eval()
     parameters = {name: value.detach() for name, value in twin.named_parameters()}
     parts = jacrev(lambda values: functional_call(twin, values, (images,)))(parameters)

@@ -1,4 +1,4 @@
-"""A stage that is killed and restarted writes the same bytes as if uninterrupted."""
+"""A killed and restarted stage writes the same bytes as an uninterrupted stage."""
 
 import os
 import signal

@@ -451,7 +451,7 @@ TRANSFORMED: dict[str, Callable[..., Tensor]] = {
 
 
 def several_batches(name: str) -> tuple[Tensor, Tensor]:
-    """Four batches; a fifth of the labels are ignored unless all must count."""
+    """Four batches. A fifth of the labels are ignored unless all must count."""
     generator = torch.Generator().manual_seed(0)
     logits = 3 * torch.randn(4, 20, 3, generator=generator, dtype=torch.float64)
     labels = torch.randint(3, (4, 20), generator=generator)

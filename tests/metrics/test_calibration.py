@@ -48,7 +48,7 @@ def top_label(
 def slow_gaps(
     confidences: np.ndarray, correct: np.ndarray, bins: int
 ) -> list[tuple[float, float]]:
-    """Share and gap of each non-empty bin (a, b]; the bins are searched one by one."""
+    """Find the share of samples and the gap of each non-empty bin (a, b] in turn."""
     found = []
     for k in range(bins):
         inside = (confidences <= (k + 1) / bins) & (

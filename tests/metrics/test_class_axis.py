@@ -1,4 +1,6 @@
-"""The labels reveal whether the classes are in a different dimension than assumed."""
+"""The labels reveal whether the classes are in a different dimension from the assumed
+one.
+"""
 
 from collections.abc import Callable
 from typing import Any

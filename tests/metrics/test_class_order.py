@@ -102,8 +102,8 @@ def test_the_order_is_named_and_right() -> None:
     with pytest.raises(ValueError, match=r"order = \[2, 0, 3, 1\]"):
         fit_temperature(torch.tensor(wrong), torch.tensor(labels))
     np.testing.assert_array_equal(wrong[:, order], right)
-    # If only two of ten classes are swapped, the accuracy stays high, but the order is
-    # still found.
+    # If only two of ten classes are swapped, the accuracy stays high, but the wrong
+    # order is still detected.
     right, labels = drawn(2000, 10)
     wrong = right[:, [1, 0, *range(2, 10)]]
     with pytest.raises(ValueError, match=r"order = \[1, 0, 2, 3, 4, 5, 6, 7, 8, 9\]"):
@@ -246,7 +246,7 @@ def test_an_accuracy_like_that_of_chance_is_named_in_the_verdict() -> None:
     order = np.random.default_rng(0).permutation(1000)
     said = 0
     for seed in range(6):
-        # There are too few rows of each class to find the order.
+        # There are too few rows of each class to find the right order.
         verdict = calibrate(
             logits, order[labels], seed=seed, fit_on="all", bootstrap=0
         ).data["verdict"]
@@ -299,7 +299,8 @@ def test_bad_models_without_rows_of_the_last_class_are_not_refused() -> None:
         kept = labels < 5
         assert not refused(logits[kept], labels[kept])
         assert not refused(logits[kept], generator.permutation(labels[kept]))
-        # Ordered classes, which the model guesses too high by one for half of the rows.
+        # The classes are ordered. For half of the rows, the model predicts the next
+        # higher class.
         high = labels[kept] + (generator.random(kept.sum()) < 0.5)
         assert not refused(np.eye(6)[high] + 0.01 * logits[kept], labels[kept])
 

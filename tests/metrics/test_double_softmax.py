@@ -1,4 +1,4 @@
-"""A second softmax is refused, and probabilities that merely hardly differ are not."""
+"""A second softmax is refused; probabilities that merely lie close together are not."""
 
 import re
 from collections.abc import Callable
@@ -50,7 +50,8 @@ TAKE_LOGITS: dict[str, Callable[[Any], object]] = {
 }
 
 
-# Metrics require rows that sum to one within 1e-5, so rounded rows are not theirs.
+# Metrics require rows that sum to one within 1e-5, so only `calibrate` is tested with
+# rounded rows.
 CASES = [
     (entry, form)
     for entry in TAKE_PROBS
@@ -108,7 +109,7 @@ def test_few_rows_are_not_judged() -> None:
 
 
 def unsure(kind: str, classes: int, seed: int) -> Tensor:
-    """Logits of a model, before they are divided so that they span about 1."""
+    """Logits of a model, which the test divides so that they span about 1."""
     raw = logits(classes, 1.0, seed)
     top = raw.argmax(dim=1, keepdim=True)
     forms: dict[str, Tensor] = {
@@ -132,8 +133,9 @@ def test_a_model_that_is_merely_unsure_is_accepted(kind: str) -> None:
         for classes in (2, 3, 10, 50):
             raw = unsure(kind, classes, seed)
             gaps = (raw - raw.amin(dim=1, keepdim=True)).sum(dim=1)
-            # With the last divisor, all numbers that undo a softmax lie in [0, 1]. Two
-            # bounded logits then are the same as a softmax of probabilities.
+            # With the last divisor, inverting the softmax gives numbers in [0, 1] only.
+            # If there are two bounded logits, they then look exactly like a softmax of
+            # probabilities.
             divisors = (gaps.median(), gaps.mean() / 2, 30.0, gaps.max())
             bounded = classes == 2 and kind in ("saturated", "cosines", "smoothed")
             for divisor in divisors[: 3 if bounded else 4]:

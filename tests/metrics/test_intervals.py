@@ -92,8 +92,8 @@ def test_gaps_of_any_size_have_at_least_the_least_bias(multiple: float) -> None:
         np.abs(gaps + noise).sum(axis=1).mean() - gaps.sum() for gaps in (alike, uneven)
     ]
     assert biases[0] <= biases[1] + 1e-4
-    # The least bias assumes that noise increased the error as little as is plausible,
-    # so it is below the mean bias.
+    # `least_bias` assumes that noise increased the error as little as is plausible, so
+    # it is below the mean bias.
     value = np.abs(alike + noise).sum(axis=1).mean()
     bound = least_bias(value, deviations)
     assert 0 <= bound <= biases[0]
@@ -152,7 +152,7 @@ def test_the_bias_of_a_gap_near_the_clear_distance() -> None:
 
 
 def binned(value: float, spread: float, **numbers: Any) -> BinnedError:
-    """An error over 100 samples; its parts lie `spread` above or below its value."""
+    """An error over 100 samples, whose parts lie `spread` above or below the error."""
     signs = 1.0 - 2.0 * (torch.arange(100) % 2).double()
     unknown: dict[str, Any] = {
         "least_bias": 0.0,

@@ -14,7 +14,7 @@ SCORES = ("entropy", "confidence")
 
 
 def sets(classes: int = 10) -> tuple[Tensor, Tensor]:
-    """Logits on two sets of samples: confident ones, and less confident ones."""
+    """Logits on two sets of samples; those on the second set are less confident."""
     generator = torch.Generator().manual_seed(0)
     sure, unsure = torch.randn(
         2, 400, classes, generator=generator, dtype=torch.float64
@@ -73,7 +73,7 @@ def test_samples_that_float32_calls_certain_are_still_ranked(score: str) -> None
 
 def test_the_interval_of_the_area_is_that_of_areas_of_resampled_rows() -> None:
     inside, outside = sets()[0][:60], sets()[1][:45]
-    outside[:5] = inside[:5]  # A tie between a sample of each set counts one half.
+    outside[:5] = inside[:5]  # A tie between a sample from each set counts as one half.
     scores = [slow_uncertainty(some, "entropy").numpy() for some in (inside, outside)]
     areas = []
     streams = (

@@ -250,7 +250,7 @@ def test_logits_that_cooling_moved_into_the_unit_interval_pass() -> None:
 def column_of(scores: Tensor, fold: Callable[[Tensor], Tensor], rows: int) -> None:
     """Pass the scores to a wrapped binary classifier, in batches of `rows`.
 
-    `fold` gives each batch the shape in which it is passed.
+    `fold` reshapes each batch before it is passed.
     """
     column = logits(classes=1)
     labels = torch.bernoulli(
@@ -362,7 +362,7 @@ def test_small_batches_are_judged_together(size: int, form: str) -> None:
     feed(loss, logits())
     assert loss._first_rows is wrapped._first_rows is None
     # Tensors inside a function transform such as `grad` do not outlive the transform,
-    # so the loss keeps no rows of them.
+    # so the loss keeps none of their rows.
     inner = losses.FocalLoss()
     gradient = torch.func.grad(lambda rows: inner(rows, LABELS[:8]))
     for _ in range(4):
@@ -519,7 +519,7 @@ LOSSES_OF_NETWORKS = (
 
 
 def use_output(outputs: Tensor) -> None:
-    """Pass the outputs of a network to the library, with and without their graph."""
+    """Pass a network's outputs to the library, with and without an autograd graph."""
     labels = torch.arange(len(outputs)) % outputs.shape[1]
     scaler = TemperatureScaler().fit(logits(classes=outputs.shape[1]), SPREAD_LABELS)
     for scores in (outputs, outputs.detach()):
@@ -616,7 +616,7 @@ def test_no_sigmoid_is_seen_without_a_graph_or_where_the_graph_hides_it() -> Non
     compiled = torch.compile(torch.sigmoid, backend="aot_eager")
     assert is_of_sigmoid(compiled(scores)) is None
     # If the graph does not show the last function, outputs are judged by their values.
-    # These values spread from 0 to 1, so they are refused as a sigmoid's.
+    # These values spread from 0 to 1, so they are refused as the outputs of a sigmoid.
     outputs = compiled(logits().requires_grad_())
     with pytest.raises(ValueError, match="as a sigmoid's do"):
         losses.FocalLoss()(outputs, LABELS)

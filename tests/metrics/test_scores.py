@@ -185,7 +185,7 @@ def masked(samples: int = 300) -> tuple[Tensor, Tensor]:
     """Logits with up to seven masked classes per sample, and labels on the others."""
     logits, labels = drawn(samples)
     mask = torch.rand(logits.shape, generator=torch.Generator().manual_seed(3)) < 0.5
-    mask[:2] = True  # Only the label is left.
+    mask[:2] = True  # Only the label's class is not masked.
     mask.scatter_(1, labels[:, None], False)
     return logits.masked_fill(mask, -math.inf), labels
 
@@ -256,7 +256,7 @@ def test_labels_that_count_from_1_are_refused_without_their_last_class(
 
 
 def scores_of(predicted: Tensor, classes: int) -> Tensor:
-    """Logits, of which the largest is that of the predicted class."""
+    """Logits that are largest for the predicted class."""
     generator = torch.Generator().manual_seed(0)
     noise = torch.rand(len(predicted), classes, generator=generator)
     return noise.double() + 2 * torch.nn.functional.one_hot(predicted, classes)

@@ -45,7 +45,10 @@ def frequent(classes: int, share: float, rows: int = 3000) -> Drawn:
 
 
 def digits() -> Drawn:
-    """Logits of a logistic regression on digits in three classes, 80 % in one."""
+    """Logits of a logistic regression on digits in three classes, and labels.
+
+    One of the classes has 80 % of the images.
+    """
     images, of_images = load_digits(return_X_y=True)
     labels = np.where(of_images == 0, 2, np.where(of_images == 1, 1, 0))
     model = LogisticRegression(C=100, max_iter=3000).fit(images[:500], labels[:500])

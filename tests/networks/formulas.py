@@ -1,4 +1,4 @@
-"""Images, and formulas of layers, for the second implementations of networks."""
+"""Images and layer formulas for the second implementations of networks."""
 
 from collections.abc import Iterable
 
@@ -7,7 +7,9 @@ from torch import Tensor, nn
 
 
 def images(samples: int = 4, side: int = 16) -> Tensor:
-    """Images with normally distributed pixels, (samples, 3, side, side) float64."""
+    """Float64 images of shape (samples, 3, side, side) with normally distributed
+    pixels.
+    """
     generator = torch.Generator().manual_seed(0)
     shape = (samples, 3, side, side)
     return torch.randn(shape, generator=generator, dtype=torch.float64)

@@ -22,7 +22,9 @@ class Node(NamedTuple):
 
 
 def plain_states(model: TreeLSTM, trees: Tensor) -> Tensor:
-    """The state of every node, shape (n, nodes, hidden); 0 for padding."""
+    """The state of every node, in shape (n, nodes, hidden); 0 where the node is
+    padding.
+    """
     return torch.stack([_states_of_tree(model, tree) for tree in trees])
 
 

@@ -92,7 +92,7 @@ class Calls(TorchDispatchMode):
 def test_a_check_draws_no_normal_numbers(
     architecture: str, arguments: dict[str, Any]
 ) -> None:
-    # They would make torch import its compiler, which takes seconds.
+    # Normal draws would make torch import its compiler, which takes seconds.
     spec = Network(architecture=architecture, arguments=arguments)
     with Calls() as calls:
         network = check_network(spec)

@@ -21,7 +21,7 @@ from softmax_temperature.runner.errors import InputError
 
 
 def photograph(height: int, width: int) -> Image.Image:
-    """Smooth colours with some texture, which resemble a photo more than noise does."""
+    """An image of smooth colours with some texture: more like a photo than noise is."""
     generator = np.random.default_rng(height * width)
     coarse = Image.fromarray(generator.integers(0, 256, (9, 11, 3), dtype=np.uint8))
     return coarse.resize((width, height), Image.Resampling.BICUBIC)

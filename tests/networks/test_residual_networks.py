@@ -50,8 +50,8 @@ def test_a_shortcut_takes_every_second_pixel_between_zero_channels() -> None:
 def classical_bottlenecks(
     state: State, maps: Tensor, *, training: bool, double: bool
 ) -> Tensor:
-    """The logits of a classical network, whose blocks apply the activation to their
-    sums.
+    """The logits of a classical network, whose blocks apply the activation after adding
+    the shortcut.
 
     There are two stages; the first has a block with an identity shortcut.
     """
@@ -96,8 +96,8 @@ def test_a_bottleneck_resnet_equals_its_classical_form(
 
 
 def preactivation_bottlenecks(state: State, maps: Tensor, *, double: bool) -> Tensor:
-    """The logits of the network of He et al. 2016b in evaluation mode, in which
-    convolutions read activated maps.
+    """The logits, in evaluation mode, of the network of He et al. 2016b, whose
+    convolutions read activations.
 
     There are two stages; the first has a block with an identity shortcut.
     """

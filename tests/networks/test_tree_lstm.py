@@ -1,4 +1,4 @@
-"""Batched by depth, the Tree-LSTM gives the same results as node by node."""
+"""The Tree-LSTM gives the same results in batches by depth as node by node."""
 
 import torch
 import torch.nn.functional as F
@@ -32,7 +32,9 @@ def random_tree(leaves: int, generator: torch.Generator, *, chain: bool = False)
 
 
 def trees() -> Tensor:
-    """Trees of random shapes, of one word, as a chain, and with unknown words."""
+    """Encode trees of random shapes, one of them a single word, a chain, and a tree
+    with unknown words.
+    """
     generator = torch.Generator().manual_seed(0)
     texts = [random_tree(leaves, generator) for leaves in (1, 2, 3, 7, 12, 20, 20)]
     texts += [random_tree(15, generator, chain=True), "(3 (2 x) (1 (4 a) (0 y)))"]

@@ -1,4 +1,4 @@
-"""Rows of tokens of many lengths, for text classifiers."""
+"""Rows of tokens with many different lengths, for text classifiers."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ LABELS = torch.arange(len(LENGTHS)) % CLASSES
 
 
 def tokens(length: int = LENGTH) -> Tensor:
-    """Random tokens, shape (texts, length), padded on the right."""
+    """Random tokens of shape (texts, length), padded on the right."""
     generator = torch.Generator().manual_seed(1)
     rows = torch.full((len(LENGTHS), length), PADDING)
     for row, size in enumerate(LENGTHS):

@@ -24,7 +24,7 @@ Parts = Mapping[str, OverTasks]
 
 @dataclass(frozen=True)
 class Block:
-    """Measured values that share seeds, shape (seeds, tasks).
+    """Measured values, in shape (seeds, tasks), of tasks that share seeds.
 
     `places` gives the part that each task belongs to, and the task's index in that
     part.
@@ -149,7 +149,7 @@ def chance_of_holding(
 
 
 def chance_of_a_false_hold(criterion: Criterion, parts: Parts, **design: Any) -> float:
-    """The chance that a claim holds if the true value is at its bound.
+    """The chance that a claim holds if the true value is at the claim's bound.
 
     If every part of the claim must hold, the worst case is simulated: the true value of
     one part is at the bound, and the other parts always hold.

@@ -54,8 +54,8 @@ def limit(repeats: int) -> float:
 # Simulation results for docs/scorecard/criteria.md. --------------------------------
 
 SIMULATED: dict[tuple[str, int], list[str]] = {}
-"""The claims and the shares of studies in which they held, by simulation and number of
-studies.
+"""The claims and the shares of studies in which they held, keyed by simulation and
+number of studies.
 """
 
 
@@ -79,7 +79,7 @@ def written(
 
 
 def folded(found: Sequence[str]) -> str:
-    """A table cell of the claims' shares; four or more are folded away under their
+    """Format the claims' shares as a table cell; four or more are collapsed under their
     range.
     """
     if len(found) < 4:
@@ -115,14 +115,14 @@ SEEDS_AT_LOOKS = {
     ("cooling_cifar10", 2): (4, 15),
     ("translation_multi30k", 2): (3, 6),
     ("temperature_check", 3): (10, 20, 30),
-    # The whole study was run again for each look; simulate each look as if it had added
-    # new data sets.
+    # The whole study was run again for each look; the simulation treats each look as if
+    # it had added new data sets.
     ("collection", 3): (12, 24, 36),
     ("collection", 4): (12, 24, 36, 57),
     # For the second look, the same three modes were measured again.
     ("cooling_full", 2): (3, 6),
 }
-"""Number of seeds at each look, by study and number of looks (docs/protocol.md).
+"""Number of seeds at each look, keyed by study and number of looks (docs/protocol.md).
 
 If two claims of a study differ, the entry is for the claim whose last look has the most
 seeds.
@@ -527,7 +527,9 @@ def test_claims_rarely_hold_on_flat_sweeps_whatever_is_chosen_in_them(
 
 
 def numbers_of(runs: Runs, metric: Metric) -> pd.DataFrame:
-    """The GRU's numbers by seed and inverse temperature."""
+    """The GRU's values of a metric, in rows of seeds and columns of inverse
+    temperatures.
+    """
     chosen = runs.select(where(network="gru-64"))
     return table_by_seed(runs, chosen, metric, "inverse_temperature")
 

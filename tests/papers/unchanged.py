@@ -30,7 +30,8 @@ def unchanged(runs: Runs) -> Iterator[Runs]:
 
 
 def _expect_same(table: pd.DataFrame, before: pd.DataFrame) -> None:
-    # `equals` takes milliseconds. The other check takes seconds, and names differences.
+    # `equals` takes milliseconds. The other check takes seconds, but names the
+    # differences.
     if not (table.equals(before) and _types(table) == _types(before)):
         pd.testing.assert_frame_equal(table, before)
         raise AssertionError("the tests changed a table that they share")

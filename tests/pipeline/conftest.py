@@ -71,8 +71,8 @@ def tiny() -> Params:
             "sentences": 3,
         },
         # The rate is lower than in profile smoke. With a higher one, the network may do
-        # worse than guessing on the dozen held-out images, and then no finite
-        # temperature is best.
+        # worse than chance on the dozen held-out images, and then no finite temperature
+        # is best.
         "cooling/recipe/": {"batch_size": 8, "lr": 0.02},
         "cooling/experiments/digits-vgg/schedules": ["none"],
         "cooling/experiments/digits-vgg-crelu/seeds": 1,

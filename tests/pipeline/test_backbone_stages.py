@@ -36,7 +36,7 @@ def _in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def params_with(tiny: Params, **backbones: dict[str, Any]) -> Params:
-    """Parameters with these backbones only; each argument has a backbone's values."""
+    """Parameters with only these backbones, each described by a keyword argument."""
     own: dict[str, Any] = {
         name: {"weights": "untrained", **CIFAR, **GREY, **own}
         for name, own in backbones.items()

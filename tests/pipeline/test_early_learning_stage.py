@@ -1,4 +1,4 @@
-"""The step early_learning, from prepared digits to its tables."""
+"""The `early_learning` stage, from prepared digits to its tables."""
 
 import math
 from collections.abc import Callable
@@ -62,7 +62,7 @@ pytestmark = pytest.mark.usefixtures("in_project")
 
 
 def edited(tiny: Params, **changes: Any) -> Params:
-    """`tiny` with two more networks, and with SECTION, updated by `changes`."""
+    """`tiny` with two more networks, and with SECTION as updated by `changes`."""
     mlp = {"architecture": "mlp", "arguments": {"widths": [8], "image_size": 8}}
     normalised = {"architecture": "wide_resnet", "arguments": {"depth": 8, "width": 1}}
     networks = {"mlp": mlp, "normalised": normalised}
@@ -137,7 +137,7 @@ def test_courses_have_a_row_for_each_time_and_event() -> None:
         ] == [linear]
     first = courses[1]["rows"][0]
     # In the first row the logits, which started at 0, have changed by only 0.1, so the
-    # loss is still close to that of guessing.
+    # loss is still close to that at chance level.
     assert math.log(CLASSES) - 0.1 < first["loss"] < math.log(CLASSES)
     assert first["change"] == pytest.approx(0.1, rel=0.05)
 
@@ -166,7 +166,7 @@ def test_starts_have_the_norms_that_were_asked_for() -> None:
 
 
 def gathered(params: Params) -> Runs:
-    """A study that consists of the runs of this step."""
+    """A study that consists of the runs of this stage."""
     runs: list[DeclaredRun] = [
         run for run in declared_runs(params) if run.stage is early_learning
     ]

@@ -303,7 +303,7 @@ def trained(
 ) -> tuple[Any, Vocabulary, list[Any], Sequence[str]]:
     """Read a cell's trained network and its vocabulary, and the test sentences.
 
-    The test sentences are returned twice: as token numbers and as reference texts.
+    The test sentences are returned twice: as token IDs and as reference texts.
     """
     section = params.focal.translation
     assert section

@@ -1,4 +1,4 @@
-"""Tests of the focal stages on documents and trees: vectors, best epoch, tables."""
+"""Tests the focal stages on documents and trees: vectors, best epoch and tables."""
 
 import json
 from collections.abc import Callable
@@ -153,7 +153,7 @@ def test_the_record_counts_words_with_vectors_and_frozen_ones_are_no_parameters(
     # numbers. Five of them have vectors.
     assert frozen["words"] == learned["words"] == 18
     assert frozen["covered"] == pytest.approx(5 / 18)
-    assert 5 / 18 < frozen["covered_tokens"] < 1  # The five are frequent words.
+    assert 5 / 18 < frozen["covered_tokens"] < 1  # All five are frequent.
     assert (tuned["words"], tuned["covered"]) == (7, pytest.approx(6 / 7))
     assert frozen["sha256"] == digest_of_file(VECTORS)
     still, moved = (

@@ -127,7 +127,9 @@ def test_a_replaced_or_removed_file_changes_what_its_program_depends_on(
 
 
 def parameters_of_cells(params: Params) -> dict[str, dict[str, Any]]:
-    """The parameters of all cells, by the step's output folder and the cell's name."""
+    """The parameters of all cells, keyed by the stage's output folder and the cell's
+    name.
+    """
     found: dict[str, dict[str, Any]] = {}
     for program in dict.fromkeys(entry.program for entry in REGISTRY):
         for stage in stages_of(program):

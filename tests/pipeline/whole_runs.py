@@ -43,7 +43,7 @@ def changed(params: Params, changes: dict[str, Any]) -> Params:
 
 
 def run(params: Params, stage: Any, names: Iterable[str] | None = None) -> None:
-    """Run all cells of a step, or the named ones, below the current folder."""
+    """Run all cells of a stage, or the named ones, below the current folder."""
     cells: Sequence[Cell] = stage.cells(params)
     chosen = (
         cells if names is None else [cell for cell in cells if cell.name in set(names)]
@@ -182,7 +182,7 @@ def weights_are_finite(stage: Any, cell: str) -> bool:
 
 
 def digests(folder: Path, *parts: str) -> dict[str, str]:
-    """Digests of the files in the given parts of a folder, by path.
+    """Digests of the files in the given parts of a folder, keyed by path.
 
     Figures, notebooks and the files of unfinished cells are left out.
     """

@@ -107,7 +107,7 @@ def test_users_files_are_part_of_the_code_of_only_the_cells_that_name_them() -> 
 
 
 def digests(project: Path) -> list[str]:
-    """New digests of two cells: one with the user's loss, one with focal loss."""
+    """Compute the digests of a cell with the user's loss and a cell with focal loss."""
     command = [sys.executable, "-c", DIGESTS]
     printed = subprocess.run(
         command, cwd=project, text=True, capture_output=True, check=True

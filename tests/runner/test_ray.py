@@ -1,4 +1,4 @@
-"""Ray gives the results of one process, on a cluster too; errors name remedies."""
+"""Ray gives the same results as one process, also on clusters; errors name remedies."""
 
 import os
 import signal

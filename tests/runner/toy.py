@@ -84,7 +84,9 @@ def steps() -> list[tuple[int, int]]:
 
 
 def processes() -> dict[int, set[tuple[int, str]]]:
-    """The processes that ran each cell and the GPUs that they saw, by cell number."""
+    """The processes that ran each cell and the GPUs that they saw, keyed by cell
+    number.
+    """
     found: dict[int, set[tuple[int, str]]] = {}
     for number, _, process, devices in map(
         str.split, Path("steps.txt").read_text().splitlines()
@@ -94,7 +96,7 @@ def processes() -> dict[int, set[tuple[int, str]]]:
 
 
 def results(folder: Path = OUTPUT) -> dict[str, bytes]:
-    """The contents of every published file, by path."""
+    """The contents of every published file, keyed by path."""
     return {
         path.relative_to(folder).as_posix(): path.read_bytes()
         for path in folder.rglob("*")

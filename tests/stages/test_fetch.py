@@ -54,7 +54,7 @@ def sizes(data: PreparedData) -> list[int]:
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of raw data, `birds.npz` and `imdb.jsonl`, in an empty project."""
+    """The raw-data folder of a new project, with `birds.npz` and `imdb.jsonl`."""
     monkeypatch.chdir(tmp_path)
     raw = Path("räw data")
     raw.mkdir()

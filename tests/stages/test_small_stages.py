@@ -1,4 +1,4 @@
-"""Cases that tests/pipeline does not reach: rates, dead networks, linear model."""
+"""Cases that tests/pipeline does not reach: rates, dead networks and a linear model."""
 
 import json
 from pathlib import Path
@@ -31,7 +31,10 @@ from tests.conftest import ROOT
 
 
 def tried(right: int | None) -> Any:
-    """The artifact of a run with `right` of four samples right; None means diverged."""
+    """The artifact of a run that predicts `right` of four samples correctly.
+
+    If `right` is None, the run diverged.
+    """
     logits = torch.eye(2)[[0] * (right or 0) + [1] * (4 - (right or 0))]
     tensors = {
         "validation.logits": logits,
@@ -48,7 +51,7 @@ def tried(right: int | None) -> Any:
         (
             {"1/0": 2, "0.1/0": 2, "10/0": None},
             0.1,
-        ),  # Guessing counts as diverging; of equally good rates, the lowest is chosen.
+        ),  # Chance level counts as divergence; of equally good rates, the lowest wins.
     ],
 )
 def test_the_rate_of_the_highest_mean_accuracy_is_chosen_and_rescaled(

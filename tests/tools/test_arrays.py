@@ -270,7 +270,7 @@ def test_lists_of_tensors_are_rows(dtype: torch.dtype) -> None:
 
 
 def draw_probs(rows: int = 600, scale: float = 3.0) -> tuple[Tensor, Tensor]:
-    """Logits (rows, 5), float64, and labels drawn at a temperature of 2."""
+    """Float64 logits of shape (rows, 5), and labels drawn at a temperature of 2."""
     generator = torch.Generator().manual_seed(0)
     logits = scale * torch.randn(rows, 5, generator=generator, dtype=torch.float64)
     probs = torch.softmax(logits / 2, 1)
@@ -379,7 +379,7 @@ def test_a_number_that_masks_all_but_the_best_classes_is_no_logit_of_a_label(
     for call in (calibrate, TemperatureScaler().fit):
         with pytest.raises(ArgumentError, match=f"row {row}, .* as that of masked"):
             call(best, labels)
-    # Rows whose label is among the best classes are fitted as with -inf.
+    # If every label is among the best classes, the fit is the same as with -inf.
     kept = best[~masked], labels[~masked]
     infinite = np.where(kept[0] < fill / 2, -np.inf, kept[0])
     expected = TemperatureScaler().fit(infinite, kept[1]).temperature_
@@ -485,7 +485,7 @@ def test_a_probability_may_miss_0_by_the_rounding_of_its_own_type(
     probs = torch.tensor([[0.5, 0.25, 0.25]] * 40, dtype=dtype)
     probs[7] = torch.tensor([1, unit, -unit])
     labels = [0] * 40
-    # A file may have widened the numbers.
+    # A file may store the numbers in a wider type.
     for table in (probs, probs.float()):
         logits, _ = checked_logits(table, labels, "probs")
         assert logits.isfinite().all()

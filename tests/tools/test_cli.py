@@ -165,7 +165,9 @@ def test_only_the_named_papers_are_rejudged(project_root: Path) -> None:
 
 
 def write_profile(*arguments: str) -> str:
-    """Run `profile` with `arguments`, and return the refusal; "" if there is none."""
+    """Run `profile` with `arguments`, and return the error message, or "" if none is
+    raised.
+    """
     ran = CliRunner().invoke(cli.app, ["profile", *arguments])
     if ran.exception is None:
         return ""

@@ -1,4 +1,4 @@
-"""A row that decides the temperature alone, such as a diverged one, is named."""
+"""A row that alone decides the temperature, such as a diverged row, is named."""
 
 import warnings
 from pathlib import Path
@@ -70,7 +70,7 @@ def test_the_place_of_the_row_is_the_users() -> None:
     void = np.where(np.arange(1000) < 300, -100, labels)
     report = calibrate(logits, void, bootstrap=0, fit_on="all")
     assert report.data["verdict"].startswith("Row 700 alone")
-    # With these seeds, the row is in the fitted half, and in the other half.
+    # With seed 0 the row is in the fitted half, with seed 1 it is in the other half.
     for seed, is_fitted in ((0, True), (1, False)):
         report = calibrate(logits, void, bootstrap=0, seed=seed)
         assert report.data["verdict"].startswith("Row 700 alone") is is_fitted
@@ -123,7 +123,8 @@ def test_rows_of_honest_models_do_not_decide_alone(kind: str) -> None:
                 logits = generator.standard_t(2, size=(rows, 5))
             labels = (logits + generator.gumbel(size=logits.shape)).argmax(axis=1)
             if kind == "few errors":
-                # One of the two errors may be far smaller than the other.
+                # One of the two wrong predictions may have a far smaller margin than
+                # the other.
                 predicted = logits.argmax(axis=1)
                 errors = np.flatnonzero(labels != predicted)
                 labels[errors[2:]] = predicted[errors[2:]]

@@ -1,6 +1,6 @@
 """The name of an array beside logits and labels decides how the array is treated.
 
-It is used, ignored or refused.
+The array is used, ignored or refused.
 """
 
 from pathlib import Path

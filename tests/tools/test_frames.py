@@ -142,7 +142,7 @@ def test_a_column_is_not_taken_for_the_labels_of_few_rows_or_two_classes() -> No
         TemperatureScaler().fit(
             np.column_stack([LOGITS[:20], LABELS[:20]]), LABELS[:20]
         )
-    # Decisions of two classes have a message of their own.
+    # Predicted classes of a binary classifier have a message of their own.
     bits = LABELS % 2
     with pytest.raises(ValueError, match="look like predicted classes"):
         calibrate(np.column_stack([1 - bits, bits]), bits)
@@ -216,7 +216,7 @@ def test_two_probabilities_beside_a_rare_class_are_classes() -> None:
 
 
 def summaries(form: str) -> dict[str, Any]:
-    """Logits, rounded as in the given format, and their summaries."""
+    """Logits and summaries of each row, rounded to the given format."""
     logits = np.array([[float(format(each, form)) for each in row] for row in LOGITS])
     shares = np.exp(logits - logits.max(1, keepdims=True))
     shares /= shares.sum(1, keepdims=True)
@@ -380,7 +380,7 @@ def test_a_class_with_the_name_of_another_column_is_passed_as_an_array() -> None
         TemperatureScaler().fit(frame, LABELS)
     scaler = TemperatureScaler().fit(frame.to_numpy(), LABELS)
     assert scaler.temperature_ == TemperatureScaler().fit(LOGITS, LABELS).temperature_
-    # A column with such a name may be the only one: it is the logit of class 1.
+    # A column with such a name is the logit of class 1 if it is the only column.
     column = frame[["score"]]
     TemperatureScaler().fit(column, LABELS == 0)
     with pytest.raises(ValueError, match="not scores: 'confidence'"):

@@ -27,7 +27,9 @@ def standardised(labels: Any) -> Any:
 
 
 def leaks(labels: Any, target: Any) -> dict[str, Any]:
-    """Columns made from `labels`; the encoding is the mean of `target` in a class."""
+    """Columns made from `labels`; the target encoding is the mean of `target` in each
+    class.
+    """
     classes = labels.max() + 1
     means = [target[labels == label].mean() for label in range(classes)]
     return {
@@ -97,7 +99,9 @@ def test_labels_that_are_text_leak_too() -> None:
 
 
 def honest(generator: np.random.Generator, rows: int, classes: int) -> dict[str, Any]:
-    """Labels, and tables of logits, some of which have columns constant in a class."""
+    """Labels, and tables of logits, some with a column that is constant within each
+    class.
+    """
     logits = 3 * generator.normal(size=(rows, classes))
     labels = (logits / 1.5 + generator.gumbel(size=logits.shape)).argmax(axis=1)
     own = labels[:, None] == np.arange(classes)
@@ -145,7 +149,7 @@ def test_honest_embeddings_are_accepted() -> None:
         rows = np.maximum(generator.normal(size=(400, 50)) - 1, 0)
         presence = generator.random((400, 200)) < 0.01
         presence |= labels[:, None] == np.arange(200) % 10
-        # A word that occurs in all texts of a small class, and in no other.
+        # A word that occurs in all texts of a small class, and in no other text.
         labels[:5] = 10
         rare = (labels == 10)[:, None].astype(float)
         for table in (
@@ -170,7 +174,7 @@ def test_a_leak_is_found_in_sorted_rows_of_a_large_table() -> None:
     table[:, 30] = 0.1 * (labels > 8)
     with pytest.raises(ValueError, match="column 30 "):
         check_no_leak(table, labels, "embeddings", classes=False)
-    # This row is not among those that are looked at first.
+    # This row is not among those that the check examines first.
     table[-2, 30] = 0
     check_no_leak(table, labels, "embeddings", classes=False)
 

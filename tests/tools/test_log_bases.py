@@ -83,7 +83,7 @@ def test_honest_logits_are_accepted_and_left_unchanged() -> None:
 
 
 def test_sure_logits_minus_their_largest_are_accepted() -> None:
-    # In every base, their powers sum to 1 nearly enough.
+    # In every base, the powers of a row sum to nearly 1.
     table = -np.random.default_rng(0).uniform(4, 14, size=(200, 2))
     table[:, 0] = 0
     check_natural(torch.tensor(table), "logits")

@@ -168,7 +168,7 @@ WITH_WEIGHTS = (
 
 
 def listed(capsys: pytest.CaptureFixture[str], *arguments: str) -> dict[str, list[str]]:
-    """The lines that `make data` prints, by the state of their items."""
+    """The lines that `make data` prints, keyed by the state of the listed item."""
     needed_data.main(["some", *arguments])
     states: dict[str, list[str]] = {}
     for line in capsys.readouterr().out.splitlines():

@@ -38,7 +38,7 @@ class Drawn(NamedTuple):
 
 @pytest.fixture(scope="module")
 def drawn(tmp_path_factory: pytest.TempPathFactory, project_root: Path) -> Drawn:
-    """The committed studies, drawn once."""
+    """The picture of the committed studies, drawn once."""
     made = Drawn(tmp_path_factory.mktemp("drawn"), [])
     save = figures.save
 
@@ -138,7 +138,8 @@ def test_cooling_has_the_colours_of_its_own_figures_and_says_what_it_trained(
         names = [label.get_text() for label in panel.get_yticklabels()]
         assert "no schedule,\n15 vs 4 seeds" in names
         for axes in figure.axes:
-            # A line of more letters does not fit the width of the tall picture.
+            # A line of more than 50 characters does not fit the width of the tall
+            # picture.
             assert max(map(len, axes.get_title("left").splitlines())) <= 50
         handles, labels = panel.get_legend_handles_labels()
         shown = dict(zip(labels, handles, strict=True))

@@ -107,7 +107,7 @@ FAULTS: Faults = {
 
 
 def of_tensors(function: Callable[..., object]) -> Callable[..., object]:
-    """A function of two arrays that calls the `function` of two tensors."""
+    """A function that converts two arrays to tensors and passes them to `function`."""
 
     def called(scores: Any, labels: Any) -> object:
         if np.asarray(labels).dtype.kind == "U":
@@ -122,12 +122,12 @@ def fitted() -> TemperatureScaler:
 
 
 def focal(logits: Tensor, labels: Tensor) -> Tensor:
-    loss: Tensor = FocalLoss(3.0)(logits, labels)  # It judges its first batches only.
+    loss: Tensor = FocalLoss(3.0)(logits, labels)  # It checks its first batches only.
     return loss
 
 
-# By entry point: the function of scores and labels, and the functions whose arguments
-# are its options.
+# For each entry point: a function of scores and labels, and the functions whose
+# arguments are the entry point's options.
 ENTRIES: dict[str, tuple[Callable[[Any, Any], object], tuple[Any, ...]]] = {
     "calibrate": (calibrate, (calibrate,)),
     "calibrate probs": (
@@ -307,7 +307,7 @@ def test_only_functions_of_commands_name_options(path: str) -> None:
 
 
 def named_arguments(message: str) -> set[str]:
-    """The arguments that a message names, apart from those of calls of functions."""
+    """The arguments that a message names, apart from those inside function calls."""
     shorter = ""
     while message != shorter:
         shorter = message

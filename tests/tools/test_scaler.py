@@ -567,7 +567,7 @@ def test_a_network_is_not_divided_twice_by_one_temperature() -> None:
     torch.testing.assert_close(other.wrap(wrapped)(inputs), expected)
     with pytest.raises(ValueError, match="already divides"):
         scaler.wrap(copy.deepcopy(wrapped).half())
-    # A temperature of 1 changes nothing, however often it divides.
+    # Dividing by a temperature of 1 changes nothing, so it may be done repeatedly.
     scaler.temperature_ = 1.0
     torch.testing.assert_close(
         scaler.wrap(scaler.wrap(network))(inputs), network(inputs)

@@ -13,7 +13,8 @@ WORDS = 40
 
 
 def chain(sequences: int = 12, tokens: int = 80, seed: int = 13) -> tuple[Any, Any]:
-    """Logits (n, words, tokens) for the word after each token, and the texts."""
+    """Logits for the word after each token, of shape (n, words, tokens), and the texts.
+    """
     generator = np.random.default_rng(seed)
     following = generator.dirichlet(np.full(WORDS, 0.08), size=WORDS)
     texts = np.empty((sequences, tokens), int)
@@ -75,7 +76,7 @@ def test_rows_that_are_off_by_one_are_refused(shift: int, message: str) -> None:
 
 
 def honest(generator: np.random.Generator, classes: int) -> list[tuple[Any, Any]]:
-    """Labels in some order, and logits that are right, useless or worse."""
+    """Labels in several orders, and logits that are right, useless or misleading."""
     rows = 600
     orders = [
         generator.integers(classes, size=rows),

@@ -481,7 +481,7 @@ def test_two_files_whose_common_key_has_another_order_are_refused(
         f"{tmp_path / f'lo{ending}'}, {tmp_path / f'la{ending}'}: have the same column "
         "'image_id' in different orders, from row 4 on. Sort both files by it."
     )
-    # Validation rows are a pair of files, too.
+    # Validation rows may also be a pair of files.
     pair = (tmp_path / f"lo{ending}", tmp_path / f"la{ending}")
     good = (tmp_path / "good.csv", tmp_path / "labels.csv")
     scores.to_csv(good[0], index=False)

@@ -57,10 +57,10 @@ def test_zeros_that_may_be_genuine_are_accepted(drawn: Drawn) -> None:
     late = with_zeros(drawn, 40)
     cases: list[Drawn] = [
         drawn,
-        # Fewer than ten rows.
+        # There are fewer than ten rows of zeros.
         with_zeros(drawn, 9),
         (late[0], np.pad(drawn[1], (0, 40), constant_values=1)),
-        # A network that gives only zeros, and labels of one class.
+        # All logits are zero; then, all labels are of one class.
         (np.zeros_like(late[0]), late[1]),
         (late[0], np.zeros_like(late[1])),
         # The zeros come first.

@@ -176,7 +176,8 @@ def test_untested_claims_are_counted_by_the_verdicts_of_secondary_studies(
         for name, row in zip("abcdef", verdicts, strict=True)
     ]
     write(tmp_path, "another", *rows)
-    # The third claim holds in one of two studies; the sixth, in the one that decides.
+    # The third claim holds in one of two studies; the sixth holds in the study that
+    # decides.
     other = [{**rows[2], **AGAINST}, rows[3], {**rows[5], **OPEN}]
     write(tmp_path, "third", *other)
     counts = "2 hold, 1 contradicted, 1 mixed, 1 inconclusive, 1 not tested"

@@ -1,4 +1,4 @@
-"""Scores that are no logits of the classes: thresholds, weights, lists, decisions."""
+"""Scores that are not class logits are named: other thresholds, weights, decisions."""
 
 import numpy as np
 import pandas as pd

@@ -122,7 +122,7 @@ sys.exit(exit_code(lambda: toy.run(1, 2)))
 
 
 def small_params() -> dict[str, Any]:
-    """Profile smoke with two short trainings of a network without batch norm."""
+    """Profile smoke with two short training runs of a network without batch norm."""
     content = profile("smoke").model_dump(mode="json")
     content["compute"] |= {
         "engine": "serial",
@@ -138,7 +138,9 @@ def small_params() -> dict[str, Any]:
 
 
 def run(program: str, folder: Path, *, count: int) -> tuple[int, str]:
-    """Run a program in processes of torchrun; return its exit code and output."""
+    """Run a program with torchrun in `count` processes; return exit code and error
+    output.
+    """
     folder.mkdir(exist_ok=True)
     # Without the garbage collector, libraries are imported a quarter faster.
     (folder / "program.py").write_text(f"import gc\n\ngc.disable()\n{program}")
@@ -191,7 +193,7 @@ def ended(tmp_path_factory: pytest.TempPathFactory) -> Ended:
 
 @pytest.fixture(scope="module")
 def trained(ended: Ended) -> Path:
-    """A folder with the results of all training runs, by one process and by two."""
+    """A folder with the results of all training runs in one process and in two."""
     assert "counts: 1 of 2 cells failed" in ended.said, ended.said
     return ended.folder
 
@@ -285,7 +287,7 @@ def test_processes_wait_for_each_other_as_long_as_is_declared(
         "init_process_group",
         lambda *_, timeout: joined.append(timeout),
     )
-    distributed.join_group.__wrapped__()  # Without the cache.
+    distributed.join_group.__wrapped__()  # Bypasses the cache.
     assert joined == [distributed._PATIENCE]
 
 

@@ -123,8 +123,8 @@ def test_if_a_loss_couples_samples_their_shares_add_up_to_its_gradient() -> None
 
 
 def test_scaled_epochs_by_hand() -> None:
-    # Figure 3's epochs are mapped to a training run of a tenth of the length, and to
-    # one of two epochs, in which several of them are mapped to the first epoch.
+    # Figure 3's epochs are mapped to a training run of a tenth of the length, and to a
+    # run of two epochs, in which several of Figure 3's epochs fall on the same epoch.
     assert scaled_epochs([10, 100, 200], 35, 350) == {1, 10, 20}
     assert scaled_epochs([10, 100, 200, 350], 2, 350) == {1, 2}
 

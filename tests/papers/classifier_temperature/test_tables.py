@@ -36,7 +36,7 @@ def _in_the_project(project_root: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.fixture
 def left_out(runs: Runs) -> Runs:
-    """Runs with a median r of 0.ijk in row i, subset j and method k; means are 0.1
+    """Runs with a median r of 0.ijk in row i, subset j and method k; the mean r is 0.1
     larger.
     """
     rows = [
@@ -208,7 +208,7 @@ def test_a_data_set_that_is_missing_is_a_row_of_the_plateaus(runs: Runs) -> None
     rows = [
         {**search, "dataset": "birds", "backbone": "resnet"},
         {**search, "dataset": "birds", "backbone": "vit"},
-        # For this data set, only one backbone has no runs.
+        # On this data set, only one backbone has no runs.
         {**search, "dataset": DATASETS[0], "backbone": "vit"},
     ]
     some = replace(runs, tables={**runs.tables, NOT_RUN: pd.DataFrame(rows)})

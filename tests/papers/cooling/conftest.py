@@ -98,7 +98,7 @@ ARMS: dict[str, dict[str, Any]] = {
     "none-focal": UNCOOLED | FOCAL,
     "last_layer-focal": LAST_LAYER | FOCAL,
 }
-"""Factors of each arm, by its name in the profile."""
+"""The factors of each arm, keyed by the arm's name in the profile."""
 
 CLASSIFICATION = {
     "task": "classification",
@@ -192,7 +192,7 @@ def study_of(
     *,
     cost: pd.DataFrame = COST,
 ) -> Runs:
-    """Runs of a study with given values.
+    """A study made of runs with the given values.
 
     Args:
         names: Names of the classification runs.
@@ -365,5 +365,5 @@ def measured_anew(
 
 
 def stuck(runs: Runs, which: Where) -> Runs:
-    """The study, with the accuracy of guessing in the runs that `which` selects."""
+    """The study, with accuracy at chance level in the runs that `which` selects."""
     return measured_anew(runs, "accuracy", lambda _: 0.1, which)

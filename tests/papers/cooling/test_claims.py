@@ -49,7 +49,7 @@ OF_OTHER_STUDIES = (
     "cooling-each-batch-brings-nothing",
     "last-layer-helps-under-each-change",
 )
-"""Claims on CIFAR-100 and on the ablations, which this study lacks."""
+"""Claims about CIFAR-100 and the ablations, for which this study has no runs."""
 
 
 @pytest.fixture(scope="module")
@@ -266,7 +266,9 @@ def test_a_training_that_collapses_diverges(runs: Runs) -> None:
 def with_training_accuracy(
     runs: Runs, which: Where, curve: Mapping[int, float]
 ) -> Runs:
-    """The study, with training accuracies by epoch for runs that `which` selects."""
+    """The study, with training accuracies per epoch added to the runs that `which`
+    selects.
+    """
     rows = [
         {"run": run, "split": "train", "epoch": epoch, "scaled": False, "accuracy": one}
         for run in runs.select(which).index

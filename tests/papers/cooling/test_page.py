@@ -51,7 +51,7 @@ def folder(study: str) -> Path:
 
 
 def points(value: float) -> str:
-    """Format a share in percentage points with one decimal, and zero without a sign."""
+    """Format a fraction in percentage points with one decimal; zero has no sign."""
     text = f"{100 * value:.1f}"
     return "0.0" if text == "-0.0" else text
 

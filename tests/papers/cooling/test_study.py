@@ -40,11 +40,11 @@ NEVER = float("nan")
     ("accuracies", "nll", "diverged", "stuck"),
     [
         ([0.1, 0.4, 0.9], 0.5, False, False),
-        # The accuracy ends far above guessing, but below half of its peak, as with
+        # The accuracy ends far above chance level, but below half of its peak, as with
         # factor 1.25.
         ([0.1, 0.8, 0.24], NEVER, True, False),
         ([0.1, 0.8, 0.41], NEVER, False, False),
-        # By the registered rule, an NLL within 2 % of that of guessing means
+        # By the registered rule, an NLL within 2 % of that at chance level means
         # divergence, whatever the accuracy.
         ([0.1, 0.3, 0.2], LN_10 * 1.019, True, False),
         ([0.1, 0.3, 0.2], LN_10 * 0.981, True, False),

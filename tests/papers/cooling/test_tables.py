@@ -1,4 +1,4 @@
-"""Tables match hand-worked values; each printed number is compared or "not run"."""
+"""Tables match hand-worked values; printed numbers are compared or marked "not run"."""
 
 from dataclasses import replace
 from itertools import product

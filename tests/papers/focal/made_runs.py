@@ -28,7 +28,7 @@ LOSSES: dict[str, tuple[str, dict[str, Any]]] = {
     "FL-3": ("focal", {"gamma": 3.0}),
     "FLSD-53": ("sample_dependent_focal", {"policy": "53"}),
 }
-"""Losses and their options, by their names in a profile."""
+"""Losses and their options, keyed by the names of the arms in a profile."""
 ABOUT: dict[str, Any] = dict.fromkeys(
     (
         "variant",

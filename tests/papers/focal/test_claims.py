@@ -52,13 +52,15 @@ from tests.papers.focal.made_runs import diverged, run, runs_of, shifted, withou
 from tests.papers.unchanged import unchanged
 
 ARMS = ("CE", "Brier", "MMCE", "LS-0.1", "LS-0.05", "FL-1", "FL-2", "FL-3", "FLSD-53")
-"""Later arms are better calibrated and have smaller final norms."""
+"""Arms that come later in this tuple are better calibrated and have smaller final
+norms.
+"""
 IMAGES, TEXTS, IMDB = "cifar10-resnet50", "sst-tree-lstm", "imdb-cnn"
 DATASETS = {IMAGES: "cifar10", TEXTS: "sst_trees", IMDB: "imdb"}
 SELECTED = 6
 """Epoch that is selected in the experiments on texts."""
 CALIBRATED = 2
-"""Epoch with the lowest ECE; its accuracy is a point lower than that of the others."""
+"""Epoch with the lowest ECE; its accuracy is a point lower than in other epochs."""
 EPOCHS = range(1, 8)
 BLEU = {"CE": 0.24, "LS": 0.25, "FL": 0.27}
 TRANSLATION_ECE = {"CE": 0.06, "LS": 0.03, "FL": 0.01}
@@ -162,7 +164,7 @@ def gradient_norms(number: int, arm: str, seed: int) -> list[dict[str, Any]]:
 
 
 Parts = tuple[list[dict[str, Any]], list[dict[str, Any]], list[dict[str, Any]]]
-"""Rows of runs, of their values, and of another table."""
+"""Rows for three tables: the runs, their values, and one table specific to the task."""
 
 
 def linear(first: int) -> Parts:
@@ -414,8 +416,8 @@ def test_scaled_texts_are_judged_at_their_last_epoch_where_it_was_evaluated(
 
 
 def test_early_stopping_never_chooses_an_untrained_network(runs: Runs) -> None:
-    # CE is by far best calibrated after epoch 1, but at that point it is 40 points less
-    # accurate.
+    # CE has by far its lowest ECE after epoch 1, but at that point its accuracy is 40
+    # points lower.
     early = shifted(runs, "accuracy", -0.4, among=MAIN, epoch=1)
     early = shifted(early, "ece", -1.0, among=MAIN & CE, epoch=1)
     assert judged(early, "early-stopping-does-not-save-ce")["verdict"] == HOLDS

@@ -53,8 +53,9 @@ def in_translation_after_scaling(root: Path) -> Iterator[tuple[float, float, flo
 def estimates(root: Path) -> Iterator[tuple[float, float, float]]:
     """Yield the value and interval of every claim, and of its parts and tasks.
 
-    Each is yielded as stored and multiplied by 100, -1 and -100. The differences in
-    translation after scaling, which belong to no claim, are yielded multiplied by -100.
+    Each is yielded as stored and multiplied by 100, -1 and -100. The differences in ECE
+    after scaling in translation, which belong to no claim, are yielded multiplied by
+    -100.
     """
     for value, low, high in in_translation_after_scaling(root):
         yield -100 * value, -100 * high, -100 * low
@@ -133,7 +134,7 @@ def test_the_ece_after_scaling_is_that_of_either_criterion(
 
 
 def of_tables(root: Path, study: str, dataset: str) -> dict[tuple[str, str], Any]:
-    """The study's rows of Tables 1 and 2 on a data set, by loss and metric."""
+    """The study's rows of Tables 1 and 2 for a data set, keyed by loss and metric."""
     folder = root / "results" / study / "focal" / "tables"
     names = ("table_1", "table_2")
     together = pd.concat([pd.read_csv(folder / f"{name}.csv") for name in names])
@@ -142,7 +143,8 @@ def of_tables(root: Path, study: str, dataset: str) -> dict[tuple[str, str], Any
 
 
 def printed_on(dataset: str) -> dict[tuple[str, str], float]:
-    """The printed numbers on a data set, by loss and metric; NaN if unknown.
+    """The printed numbers for a data set, keyed by loss and metric; NaN if there is
+    none.
 
     The numbers on CIFAR-10 are for a ResNet-50.
     """

@@ -356,7 +356,7 @@ def points(axes: Axes) -> list[list[float]]:
 
 
 def guessing(runs: Runs, *seeds: int) -> Runs:
-    """Runs in which cross-entropy on digits only guesses for the given seeds."""
+    """Runs in which CE on digits stays at chance level for the given seeds."""
     chosen = MAIN & CE & where(experiment=DIGITS, seed=seeds)
     return shifted(runs, "accuracy", -0.85, among=chosen)
 

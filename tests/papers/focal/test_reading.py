@@ -1,4 +1,4 @@
-"""The notebook explains what a study has, and nothing else."""
+"""The notebook explains what a study contains, and nothing else."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Tables match hand-worked values; each printed number is compared or "not run"."""
+"""Tables match hand-worked values; printed numbers are compared or marked "not run"."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -266,7 +266,8 @@ def test_tables_say_what_is_not_as_printed(runs: Runs) -> None:
     assert set(rows.loc[rows["task"] == CIFAR, "differs"]) == {
         f"7 of 350 epochs, half of {CIFAR}"
     }
-    # No number is printed for digits, so its number of epochs is not compared.
+    # No number is printed for digits, so the number of epochs on digits is not
+    # compared.
     assert set(rows.loc[rows["task"] == DIGITS, "differs"]) <= {"half of digits-small"}
     assert rows.loc[rows["status"].str.startswith("not run"), "differs"].isna().all()
 

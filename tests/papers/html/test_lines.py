@@ -1,4 +1,4 @@
-"""Which texts stay on one line, and which do not."""
+"""Values and names are kept on one line; code and formulas are left unchanged."""
 
 import pytest
 

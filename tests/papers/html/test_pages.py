@@ -158,7 +158,7 @@ def notebook() -> nbformat.NotebookNode:
 
 
 def records() -> dict[str, Any]:
-    """Records of a data set, of two training runs on it, and of their evaluations."""
+    """Records of a data set, two training runs on it, and the runs' evaluations."""
     known = {
         "fingerprint": "f" * 64,
         "project_seed": 0,
@@ -289,8 +289,9 @@ def test_the_page_keeps_the_order_of_the_notebook_and_runs_none_of_its_scripts()
     assert places == sorted(places)
     assert 'alt="Figure 1: curves" width="380"' in html
     assert "<strong>ECE</strong>" in html
-    # The page leaves out the notebook's code. It also leaves out the title, which it
-    # already has, and the claims, which it shows in its own way.
+    # The page leaves out the notebook's code. It also leaves out the notebook's title,
+    # because the page has one already, and the claims, which the page shows in its own
+    # form.
     for elsewhere in ("shown(table)", "Focal loss, checked", "Judged here."):
         assert elsewhere not in html
     for acting in ("<script", "<img src=x", "javascript:", "color: red"):

@@ -122,9 +122,9 @@ def test_numbers_have_four_digits_or_five() -> None:
 
 @pytest.fixture
 def table() -> pd.DataFrame:
-    """A table of two methods and two tasks, one of which was run.
+    """A table of two methods and two tasks; only one of the tasks was run.
 
-    Only one of its two metrics has printed numbers.
+    Of the two metrics, only one has printed numbers.
     """
     names = [
         *KEYS[:3],

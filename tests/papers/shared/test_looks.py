@@ -1,4 +1,4 @@
-"""The looks at the data that claims declare are those that the protocol lists."""
+"""The protocol lists the same numbers of looks at the data as the claims declare."""
 
 import re
 from collections import Counter

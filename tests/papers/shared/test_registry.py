@@ -47,7 +47,7 @@ DIGEST = design_digest(CLAIM, "study")
         {"contrast": replace(CLAIM.contrast, of=Metric("ece", scaled=True))},
         {"contrast": replace(CLAIM.contrast, of=Metric("ece", epochs=at_epoch("a")))},
         {"contrast": replace(CLAIM.contrast, averaged_over=("schedule",))},
-        # The claim's words stay the same, but it compares other runs.
+        # The claim's words stay the same, but it compares different runs.
         {"contrast": replace(CLAIM.contrast, second=where(loss="c").called("B"))},
         {"looks": {"study": 2}},
         {"primary": "another"},

@@ -272,7 +272,9 @@ def read_sweep(run: DeclaredRun, _: Any) -> MeasuredRun:
 
 
 def recorded_sweep(stage: MadeStage, folder: Path) -> MadeStage:
-    """Record a sweep over three values, and return a stage that lacks its cells."""
+    """Record a sweep over three values, and return a stage that lacks the sweep's
+    cells.
+    """
     (stage.output / "sweep/0").mkdir(parents=True)
     (stage.output / "sweep/0/manifest.json").write_text("{}")
     write_runs(folder, gather(folder, sweep(stage, [0.1, 1 / 3, 0.5]), read_sweep))
@@ -336,7 +338,8 @@ def test_runs_whose_data_are_missing_stay_where_recorded_and_are_named_elsewhere
     other = MadeStage(tmp_path / "another/training")
     train(other, 0)
     asked = declared(other, 4)
-    # On this machine, only the first run is possible, and only with other parameters.
+    # On this machine, only the first run is possible, and only with different
+    # parameters.
     possible = [replace(asked[0], parameters={"gamma": "3", "files": 1})]
     shapes = {"bins": ["low"]}
     runs = gather(folder, asked, read, possible=possible, tables=shapes)

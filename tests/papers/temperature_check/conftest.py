@@ -55,10 +55,10 @@ def training(
     accuracy: float,
     **others: Any,
 ) -> Row:
-    """The row of a training run: factors, outcomes and numbers.
+    """The row of a training run, with its factors, outcomes and metrics.
 
     The first word of the sweep's name is the kind of network. A little noise, which
-    depends only on the seed, is added to the numbers.
+    depends only on the seed, is added to the accuracy.
     """
     accuracy += 0.001 * (seed - 1.5)
     kind = sweep.partition("-")[0]
@@ -104,7 +104,7 @@ def confirmed(row: Row, seed: int) -> Row:
 
 
 def lost(row: Row) -> Row:
-    """The same training run, but it diverged and therefore has no numbers."""
+    """The same training run, but it diverged and therefore has no metrics."""
     return {**row, "diverged": True, "validation": {}, "test": {}, "scaled": {}}
 
 
@@ -145,9 +145,9 @@ def cell_of(row: Row) -> str:
 def make_runs(*groups: list[Row]) -> Runs:
     """A study of training runs and of gradient flows.
 
-    A row has the columns of `COLUMNS`; values in "validation", "test", "scaled" (on
-    test data, after temperature scaling) and "train"; and, in "course", what was
-    observed at each time of its gradient flow.
+    A row has the columns of `COLUMNS`. Its entries "train", "validation", "test" and
+    "scaled" are metrics; those in "scaled" are for test data after temperature scaling.
+    Its entry "course" lists the observations along a gradient flow.
     """
     table = []
     values = []

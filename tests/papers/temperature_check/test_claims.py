@@ -49,7 +49,9 @@ def noisy(name: str, accuracies: tuple[float, ...], **others: Any) -> list[Row]:
 
 
 def pairs(effect: float, norm: float = 30.0) -> list[Row]:
-    """Pairs with two correlations, whose accuracies differ by `effect`."""
+    """Runs that start as pairs with correlation 1 or 0; the accuracies differ by
+    `effect`.
+    """
     rows = []
     for correlation in (1.0, 0.0):
         start = pair(correlation, norm=norm * (1 - correlation))
@@ -223,8 +225,8 @@ def test_the_note_names_best_places_and_why_another_has_none() -> None:
 
 
 def spreading(name: str, *spreads: float, **others: Any) -> list[Row]:
-    """Two seeds at each inverse temperature, with accuracies 0.7 plus and minus a
-    spread.
+    """Runs of two seeds at each inverse temperature, with accuracies of 0.7 plus and
+    minus a spread.
     """
     return [
         training(name, place, rate, seed, 0.7 + sign * spread - 0.1 * (rate != 0.1))
@@ -285,8 +287,9 @@ def test_tuning_is_key_if_networks_gain_more_than_a_point_on_average(
 
 
 def long_norms(effect: float, *, rate: float = 0.1) -> list[Row]:
-    """Runs of 50 epochs from three norms; `rate` is the best learning rate at the
-    largest.
+    """Runs of 50 epochs that start with three logit norms.
+
+    The best learning rate at the largest norm is `rate`.
     """
     rows = []
     for norm, loss, best in ((0.0, 0.0, 0.1), (1.0, 0.0, 0.1), (100.0, effect, rate)):

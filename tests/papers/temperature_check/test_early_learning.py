@@ -34,8 +34,8 @@ from .conftest import Row, make_runs
 SEEDS = (0, 1, 2)
 INVERSE_TEMPERATURES = (0.01, 0.1, 1.0, 10.0, 100.0)
 NORMS = (0.1, 0.5, 2.0, 20.0, 300.0, 1000.0, 5000.0)
-"""The first three are in the limit of small logits, the last three in that of large
-ones.
+"""The first three are in the limit of small logits, the last three in the limit of
+large logits.
 """
 SMOOTH = "mlp-tiny"
 KINKED = "wrn-tiny"
@@ -238,7 +238,7 @@ def test_points_outside_of_the_regime_change_nothing() -> None:
 
 
 def test_logits_are_small_or_large_up_to_the_bounds_for_one_image() -> None:
-    # The norm of one of the 100 images is a tenth of the whole norm.
+    # The logit norm of each of the 100 images is a tenth of the norm over all images.
     norms = (3.4, 3.6, 199.0, 201.0)
     runs = make_runs([from_a_norm(SMOOTH, 0, norm, "network") for norm in norms])
     assert runs.select(SMALL_LOGITS)["start_norm"].tolist() == [3.4]

@@ -29,7 +29,10 @@ def test_the_lowest_learning_rate_that_is_best_on_validation_data_is_chosen() ->
 
 
 def confirmed_runs() -> Runs:
-    """Inverse temperatures 0.1 and 1, three rates each; 1 has confirmation runs."""
+    """Runs at inverse temperatures 0.1 and 1, with three learning rates at each.
+
+    There are confirmation runs at inverse temperature 1 only.
+    """
     tuned = [
         training("wrn", place, rate, seed, 0.7 + rate * (rate < 1))
         for place in (0.1, 1.0)
