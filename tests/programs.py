@@ -1,4 +1,5 @@
-"""Runs the programs in `pipeline/` in this process, which has torch already."""
+"""Runs the programs in `pipeline/` in this process, which has already imported torch.
+"""
 
 import os
 import runpy
@@ -11,8 +12,8 @@ import pytest
 def run_program(path: Path, *arguments: str) -> int:
     """Run a program as `python path arguments...` does, and return its exit code."""
     with pytest.MonkeyPatch.context() as patch:
-        # The program changes the import path, also that of child processes, so both are
-        # restored afterwards.
+        # The program changes its own import path and that of child processes, so both
+        # are restored afterwards.
         patch.syspath_prepend(path.parent)
         patch.setenv("PYTHONPATH", os.environ.get("PYTHONPATH", ""))
         patch.setattr(sys, "argv", [str(path), *arguments])

@@ -394,7 +394,7 @@ def test_a_grid_uploads_its_samples_once(
         accuracies.append(accuracy)
         assert (
             len(gpu.waits()) <= 3 * 3
-        )  # The order is uploaded; accuracies and a check of values are downloaded.
+        )  # The order is uploaded; accuracies and a finiteness check are downloaded.
     torch.testing.assert_close(*accuracies, rtol=0, atol=0.05)
 
 

@@ -25,7 +25,9 @@ MakeNetwork = Callable[..., nn.Module]
 
 
 class Residual(nn.Module):
-    """Two convolutions plus the input, projected if the number of channels changes."""
+    """Two convolutions plus the input, which is projected if the number of channels
+    changes.
+    """
 
     def __init__(self, inputs: int, outputs: int, *, norm: bool) -> None:
         super().__init__()

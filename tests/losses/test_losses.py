@@ -418,7 +418,9 @@ def pairs_mean(
 def slow_weighted(
     logits: Tensor, labels: Tensor, width: float, *, as_released: bool
 ) -> float:
-    """Squared weighted MMCE, by double loops over right, wrong, and mixed pairs."""
+    """Squared weighted MMCE, computed in double loops over right, wrong and mixed
+    pairs.
+    """
     confidences, predicted = torch.softmax(logits, dim=1).max(1)
     right, wrong = (
         confidences[predicted == labels].tolist(),

@@ -25,7 +25,8 @@ def drawn(
 ) -> tuple[Tensor, Tensor]:
     """Overconfident logits, and labels drawn at temperature 2.
 
-    If `decimals` is given, rows repeat and logits are rounded, so that confidences tie.
+    If `decimals` is given, rows are repeated and logits are rounded, so that some
+    confidences are equal.
     """
     generator = torch.Generator().manual_seed(2)
     logits = 3 * torch.randn(samples, classes, generator=generator, dtype=torch.float64)

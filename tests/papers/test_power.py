@@ -412,8 +412,8 @@ class Sweeps:
 
     Attributes:
         runs: The training runs, with one value of each of `NUMBERS`.
-        columns: For each sweep, the rows of its values in `runs.measurements`, shape
-            (seeds, inverse temperatures × numbers).
+        columns: For each sweep, the row indices of its values in `runs.measurements`,
+            in shape (seeds, inverse temperatures × numbers).
     """
 
     runs: Runs

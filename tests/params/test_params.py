@@ -160,8 +160,8 @@ def test_another_data_root_is_kept_as_it_is_written(content: Any, root: str) -> 
 def test_numbers_are_read_as_yaml_1_2(
     tmp_path: Path, kind: Literal["rt", "safe"]
 ) -> None:
-    # PyYAML would read 1e-3 as text and `no` as false; DVC and this project read a
-    # number and a text.
+    # PyYAML would read 1e-3 as text and `no` as false; DVC and this project read 1e-3
+    # as a number and `no` as text.
     path = tmp_path / "numbers.yaml"
     path.write_text("lr: 1e-3\nanswer: no\n")
     assert dict(read_yaml(path, kind=kind)) == {"lr": 1e-3, "answer": "no"}

@@ -104,8 +104,8 @@ def test_texts_keep_their_sources_split_or_are_pooled_and_split_again(
     assert texts.texts("test").data[-1] == "A last one."
     assert texts.card["title"] == "IMDB (Large Movie Review Dataset)"
     pooled = fetched(SomeParams(root, "imdb", pool=True))
-    # The classes have 20 and 21 rows. A quarter of each goes to test, then a fifth of
-    # the rest to validation.
+    # The classes have 20 and 21 rows. A quarter of each class goes to the test part,
+    # then a fifth of the rest to the validation part.
     assert sizes(pooled) == [25, 6, 10]
     assert len({text for split in SPLITS for text in pooled.texts(split).data}) == 41
     assert {text.split()[0] for text in pooled.texts("test").data} >= {

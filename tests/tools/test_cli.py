@@ -419,7 +419,7 @@ def test_a_plan_with_the_code_of_another_checkout_is_refused() -> None:
 
 
 def test_no_library_complains_when_plan_ends(project_root: Path) -> None:
-    # A CUDA build of torch loads Triton when a text network is declared.
+    # A CUDA build of torch loads Triton if the parameters declare a text network.
     ended = subprocess.run(
         [sys.executable, "-c", f"import {cli.__name__} as cli; cli.main()", "plan"],
         cwd=project_root,

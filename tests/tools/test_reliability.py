@@ -1,4 +1,4 @@
-"""The reliability diagram is in percent, and none of its elements hides another."""
+"""The reliability diagram shows percentages, and none of its elements hides another."""
 
 from itertools import combinations
 

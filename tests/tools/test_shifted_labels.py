@@ -13,7 +13,9 @@ WORDS = 40
 
 
 def chain(sequences: int = 12, tokens: int = 80, seed: int = 13) -> tuple[Any, Any]:
-    """Logits for the word after each token, of shape (n, words, tokens), and the texts.
+    """Logits for the next word after each token, and the texts.
+
+    The logits have shape (n, words, tokens).
     """
     generator = np.random.default_rng(seed)
     following = generator.dirichlet(np.full(WORDS, 0.08), size=WORDS)

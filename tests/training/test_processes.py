@@ -182,7 +182,7 @@ def ended(tmp_path_factory: pytest.TempPathFactory) -> Ended:
     work = TRAININGS + STAGE
     (folder / "params.json").write_text(json.dumps(small_params()))
     (folder / "1").mkdir()
-    # This process has torch already, and one more start takes seconds.
+    # This process has already imported torch, and starting another takes seconds.
     with chdir(folder / "1"):
         exec(compile(work, "program.py", "exec"), {"__name__": "__main__"})  # noqa: S102
     # Preparing the digits anew would import scikit-learn in both processes.

@@ -98,8 +98,8 @@ def plain_epochs(
                 gradients = [
                     gradient * min(1, recipe.clip_norm / norm) for gradient in gradients
                 ]
-            # In the two epochs, the rate runs through the whole schedule, which is
-            # planned for five.
+            # The two epochs pass through the whole schedule, which is planned for five
+            # epochs.
             place = 5 * (epoch + batch / batches) / 2
             rate = (
                 recipe.lr

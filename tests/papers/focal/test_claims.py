@@ -238,8 +238,8 @@ def _runs() -> Runs:
 
 def judged(runs: Runs, name: str) -> dict[str, Any]:
     (claim,) = (claim for claim in CLAIMS if claim.id == name)
-    # If a claim's data are the same in all studies, only the primary study shows the
-    # claim.
+    # If a claim's data are the same in all studies, the claim is shown only in its
+    # primary study.
     profile = claim.primary if claim.same_everywhere else "study"
     return judge_all("focal", [claim], runs, profile=profile)[0]
 

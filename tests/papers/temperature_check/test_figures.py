@@ -98,7 +98,7 @@ def test_learning_rates_mark_the_places_where_every_training_diverged() -> None:
 
 
 def framed(axes: Any) -> dict[float, float]:
-    """The learning rate that has a frame, for each inverse temperature."""
+    """The learning rate that is framed, for each inverse temperature."""
     columns = [float(label.get_text()) for label in axes.get_xticklabels()]
     rows = [float(label.get_text()) for label in axes.get_yticklabels()]
     places = [
