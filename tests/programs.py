@@ -1,5 +1,4 @@
-"""Runs the programs in `pipeline/` in this process, which has already imported torch.
-"""
+"""Runs programs in `pipeline/` in this process, which has already imported torch."""
 
 import os
 import runpy

@@ -73,7 +73,7 @@ def test_votes_of_a_weak_machine_are_refused() -> None:
             TemperatureScaler().fit(scores, labels[450:])
 
 
-def test_names_as_labels_of_pairs_are_told_so() -> None:
+def test_votes_of_pairs_are_refused_if_labels_are_names() -> None:
     scores, labels = decisions(4, "ovo")
     with pytest.raises(ValueError, match=r"4 different labels \(a, b, c, d\).*'ovr'"):
         TemperatureScaler().fit(scores, np.array(list("abcd"))[labels])

@@ -208,7 +208,7 @@ def test_two_arrays_that_may_both_be_the_logits_are_refused(tmp_path: Path) -> N
         read_arrays(tmp_path / "two.npz", "logits", required=("logits", "labels"))
 
 
-def test_one_hot_rows_have_one_one_each() -> None:
+def test_one_hot_rows_have_exactly_one_1() -> None:
     one_hot = np.eye(2)[[0, 1, 1]]
     assert checked_logits(LOGITS, one_hot)[1].tolist() == [0, 1, 1]
     assert checked_logits(LOGITS, one_hot.astype(bool))[1].tolist() == [0, 1, 1]
