@@ -16,8 +16,8 @@ other ways to read the paper.
   of a class and m the mean of all samples. The paper calls it the inter-class trace.
 - feats_corr: Mean squared entry of R - I, where R is the correlation matrix of the
   dimensions and I the identity.
-- feats_cos_sim: Mean cosine between the columns of two different dimensions, signed and
-  not centred.
+- feats_cos_sim: Mean cosine between the columns of two different dimensions. The
+  cosines keep their signs, and the columns are not centred.
 - n_samples: Number of rows.
 - avg_samp_class: n_samples / n_classes.
 - pca_50, pca_75, pca_80, pca_90, pca_95, pca_99: Smallest number of principal
@@ -35,10 +35,10 @@ other ways to read the paper.
   spelling.
 
 feats_corr, feats_cos_sim, avg_kurtosis and avg_normality leave out each dimension whose
-range is within round-off or at most 1e-19. If no dimension varies, these four are 0, 0,
-0 and 1, and all pca shares are 0. If only one dimension varies, feats_corr and
-feats_cos_sim are 0. A class of one sample has no spread, and its sample has silhouette
-0.
+range is within rounding error or at most 1e-19. If no dimension varies, these four are
+0, 0, 0 and 1, and all pca values are 0. If only one dimension varies, feats_corr and
+feats_cos_sim are 0. A class of one sample has no spread, and the silhouette of that
+sample is 0.
 """
 
 from collections.abc import Iterator
@@ -111,11 +111,13 @@ def describe(embeddings: Tensor, labels: Tensor, *, seed: int = 0) -> dict[str, 
     about two float64 copies of the embeddings.
 
     Args:
-        embeddings: Shape (n, dim), floating point, finite; no row is all zero.
-        labels: Shape (n,), int64, not negative; at least two classes, one of them with
-            at least two samples.
-        seed: Seed for drawing rows: `silhouette` draws if there are more than
-            SILHOUETTE_ROWS rows, `avg_normality` if there are more than NORMALITY_ROWS.
+        embeddings: Finite floating-point tensor of shape (n, dim), without a row of
+            zeros.
+        labels: Nonnegative int64 tensor of shape (n,). It must have at least two
+            classes, and at least two samples of one of them.
+        seed: Seed for drawing rows. Rows are drawn for `silhouette` if there are more
+            than SILHOUETTE_ROWS of them, and for `avg_normality` if there are more than
+            NORMALITY_ROWS.
 
     Raises:
         ValueError: If an argument violates a condition above; the message names the
@@ -149,7 +151,7 @@ def _check(embeddings: Tensor, labels: Tensor, seed: int) -> None:
 
 
 def _in_content_order(embeddings: Tensor, labels: Tensor) -> tuple[Array, Indices]:
-    """Copy the rows, sorted by content; also return their classes, numbered from 0."""
+    """Copy the rows, sort them by content, and number their classes from 0."""
     copied = embeddings.detach().to("cpu", torch.float64, copy=True).contiguous()
     # Rows are sorted by their bytes, so equal numbers must have equal bytes. Adding 0.0
     # turns -0.0, which equals 0.0 but has other bytes, into 0.0.
@@ -278,21 +280,21 @@ def _central_moments(unit: Array) -> tuple[Array, Array]:
 
 
 def _mean_cosine(unit: Array, varying: Indices) -> float:
-    """Mean cosine between two different columns, among the columns in `varying`."""
+    """Mean cosine over all pairs of different columns in `varying`."""
     count = len(varying)
     if count == 1:
         return 0.0
     squared_lengths = np.einsum("nd,nd->d", unit, unit)
     weights = np.zeros(unit.shape[1])
     weights[varying] = 1.0 / np.sqrt(squared_lengths[varying])
-    # The squared length of the sum of directions counts every pair twice, and each
-    # column once with itself.
+    # The squared length of the sum of all columns, each scaled to length 1, counts
+    # every pair of columns twice, and each column once with itself.
     resultant = unit @ weights
     return float((resultant @ resultant - count) / (count * (count - 1)))
 
 
 def _mean_normality(unit: Array, seed: np.random.SeedSequence) -> float:
-    # Imported here because the import takes a second and the command `plan` does not
+    # Imported here because the import takes a second and the `plan` command does not
     # need it.
     from scipy.stats import shapiro
 
@@ -357,7 +359,10 @@ def _silhouettes(unit: Array, classes: Indices, rows: Indices) -> Array:
 
 
 def _distance_sums(unit: Array, by_class: sparse.csc_array, rows: Indices) -> Array:
-    """Sum the distances from `rows` to each class's members, (n_classes, rows)."""
+    """Sum the distances from each of `rows` to the members of each class.
+
+    The result has shape (n_classes, rows).
+    """
     sums = np.zeros((by_class.shape[0], len(rows)))
     opposite = -2.0 * unit[rows].T
     for block in _blocks(len(unit), len(rows)):
@@ -371,7 +376,7 @@ def _distance_sums(unit: Array, by_class: sparse.csc_array, rows: Indices) -> Ar
 
 
 def _drawn_rows(count: int, limit: int, seed: np.random.SeedSequence) -> Indices:
-    """Return all row numbers below `count`, or a random `limit` of them, sorted."""
+    """Return all row indices below `count`, or `limit` random ones, ascending."""
     if count <= limit:
         return np.arange(count)
     drawn = np.random.default_rng(seed).choice(count, limit, replace=False)

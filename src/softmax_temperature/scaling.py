@@ -33,19 +33,20 @@ BRACKET_STEP = 1e8
 # Largest ratio of the temperature to the mean margin of the labels. At larger ratios,
 # float64 rounding hides the slope at the optimum.
 LARGEST_RATIO = 1e8
-# Smallest value that the largest margin may have, unless it is 0: the inverse of a
-# smaller one, times the bracket, would exceed float64.
+# The largest margin must be 0 or at least this value: the inverse of a smaller margin,
+# multiplied by the ends of a bracket, would exceed the range of float64.
 SMALLEST_MARGIN = 1e-300
-# Largest accepted distance from a label's logit to the largest of its row: this number
-# times `LARGEST_RATIO` still fits in float64.
+# Largest accepted distance from a label's logit to the largest logit of its row.
+# Multiplied by `LARGEST_RATIO`, this distance still fits in float64.
 LARGEST_MARGIN = 1e300
-# The number of the last bracket whose ends do not exceed float64.
+# Index of the last bracket whose ends are in the range of float64.
 LAST_STEP = 38
 # The grid 0.1, 0.2, ..., 10.0 of the focal paper, section 5. It suits only logits that
 # are about as large as those of the paper's networks.
 TEMPERATURE_GRID = tuple(tenths / 10 for tenths in range(1, 101))
 # By default, the search by calibration error tries these multiples of the temperature
-# at which the mean confidence equals the accuracy: a fifth to 5, in steps of 3.3 %.
+# at which the mean confidence equals the accuracy: from a fifth to 5, in steps of 3.3
+# %.
 RELATIVE_GRID = tuple(5 ** (step / 50) for step in range(-50, 51))
 # Tolerance on log T; `fit_temperature` promises 1e-6.
 LOG_TOLERANCE = 1e-8
@@ -60,7 +61,7 @@ class TemperatureFit:
         value: The criterion at this temperature on the fitted data: nats for "nll", a
             fraction for "ece".
         at_bound: Whether the search ended at one of its bounds, so that the temperature
-            is not an optimum. Unless a grid is given, the data then have none.
+            is not an optimum. Unless a grid was given, the data then have no optimum.
         separable: Whether the search ended at the lower bound because the logits
             separate the labels: the lower the temperature, the better. If `at_bound`
             is true and `separable` is false, equal probabilities are best, unless a
@@ -83,8 +84,8 @@ def fit_temperature(
 ) -> TemperatureFit:
     """Find the temperature that minimises a criterion on held-out logits.
 
-    Focal paper, section 5. By either criterion, multiplying all logits by c multiplies
-    the temperature by c, unless `grid` is given.
+    Focal paper, section 5. With either criterion, multiplying all logits by c
+    multiplies the temperature by c, unless `grid` is given.
 
     "nll" finds the root of the slope of the negative log-likelihood, which is convex in
     1 / T. The root is accurate to 1e-6 on log T. There is no root if the logits
@@ -102,13 +103,14 @@ def fit_temperature(
     passes it as `grid=TEMPERATURE_GRID`.
 
     Args:
-        logits: Shape (n, classes), any float dtype; cast to float64. A masked class has
-            the logit -inf and probability 0.
-        labels: True classes, shape (n,), integers; none of them masked.
+        logits: Logits of shape (n, classes) and any float dtype; they are cast to
+            float64. A masked class has the logit -inf and probability 0.
+        labels: Integer true classes of shape (n,); none of them may be masked.
         criterion: "nll" or "ece".
         bins: Number of bins of the calibration error; not used by "nll".
         grid: Increasing temperatures that "ece" tries instead of the default grid; not
-            used by "nll". `at_bound` then says whether the first or the last is best.
+            used by "nll". `at_bound` is then true if the first or the last of them is
+            best.
 
     Raises:
         ValueError: If logits or labels are malformed, all labels are of one class,
@@ -133,7 +135,7 @@ def search_temperature(
     bins: int = 15,
     grid: Sequence[float] | None = None,
 ) -> TemperatureFit:
-    """Do the work of `fit_temperature`, for logits and labels that were checked."""
+    """Do the work of `fit_temperature` for logits and labels already checked."""
     bins = check_count(bins, "bins", least=1)
     if criterion not in ("nll", "ece"):
         raise ArgumentError(
@@ -142,9 +144,9 @@ def search_temperature(
         )
     if grid is not None:
         _check_grid(grid)
-    # Replace logits by their margins to the row's largest logit: the exponentials of
-    # margins cannot overflow, and the largest in each row is 1. Compute the margins in
-    # place, because the table may be large.
+    # Replace each logit by its margin, the difference from the row's largest logit: the
+    # exponentials of margins cannot overflow, and the largest exponential in each row
+    # is 1. Compute the margins in place, because the table may be large.
     margins = logits.detach().to(torch.float64, copy=True)
     margins -= margins.amax(dim=1, keepdim=True)
     _check_range(margins, logits)
@@ -165,9 +167,9 @@ def temperature_interval(
     1 / T as normal instead, and the upper end is infinite.
 
     Args:
-        logits: The fitted logits, shape (n, classes).
-        labels: The fitted labels, shape (n,), integers.
-        temperature: The fitted temperature, not at a bound of the search.
+        logits: The logits on which the temperature was fitted, shape (n, classes).
+        labels: The integer labels of these logits, shape (n,).
+        temperature: The fitted temperature, which must not be a bound of the search.
         level: Coverage of the interval, in (0, 1).
 
     Raises:
@@ -229,8 +231,8 @@ def apply_temperature(logits: Tensor, temperature: float) -> Tensor:
     """Divide `logits` by `temperature`.
 
     Args:
-        logits: Shape (n, classes), floating point; -inf for masked classes.
-        temperature: Finite and positive.
+        logits: Floating-point logits of shape (n, classes); -inf masks a class.
+        temperature: Finite positive number.
 
     Returns:
         Shape (n, classes), in the dtype of the logits.
@@ -271,9 +273,9 @@ def _fit_likelihood(margins: Tensor, labels: Tensor) -> TemperatureFit:
 def _root(function: Callable[..., float], step: int, *arguments: Any) -> float:
     """The temperature T at which `function`(log T) falls through zero.
 
-    The search starts in bracket number `step`. The function gets `arguments` instead of
-    being a closure, because brentq leaves a reference cycle that would keep a closure's
-    variables in memory.
+    The search starts in bracket number `step`. `function` receives `arguments` instead
+    of being a closure, because brentq leaves a reference cycle that would keep the
+    variables of a closure in memory.
     """
     while function(math.log(_bracket(step)[1]), *arguments) >= 0:
         step += 1
@@ -306,7 +308,7 @@ def check_two_classes(labels: Tensor) -> None:
 
 
 def _check_range(margins: Tensor, logits: Tensor) -> None:
-    """Refuse logits if their margins, or the margins' inverses, exceed float64."""
+    """Refuse logits if the margins or their inverses exceed the range of float64."""
     for piece, piece_logits in zip(_pieces(margins), _pieces(logits), strict=True):
         if bool((piece.isneginf() & ~piece_logits.isneginf()).any()):
             raise ArgumentError(
@@ -324,7 +326,7 @@ def _check_range(margins: Tensor, logits: Tensor) -> None:
 
 
 def _check_label_margins(margins: Tensor, labels: Tensor) -> None:
-    """Refuse a label whose logit is too far below its row's largest for a fit."""
+    """Refuse a label whose logit is too far below the row's largest logit."""
     of_labels = margins.gather(1, labels[:, None]).squeeze(1)
     row = int(of_labels.argmin())
     distance = -of_labels[row].item()
@@ -337,7 +339,7 @@ def _check_label_margins(margins: Tensor, labels: Tensor) -> None:
 
 
 def _check_grid(grid: Sequence[float]) -> None:
-    """Refuse a grid that is empty or not increasing, finite and positive."""
+    """Refuse a grid unless it is nonempty, increasing, finite and positive."""
     if (
         not hasattr(grid, "__len__")
         or isinstance(grid, str)
@@ -361,7 +363,7 @@ def _check_grid(grid: Sequence[float]) -> None:
 
 
 def _step(scale: float) -> int:
-    """The number of the bracket in which the search starts for logits of this scale."""
+    """Index of the bracket in which the search starts for logits of this scale."""
     if scale <= 0:
         return 0
     return min(round(math.log(scale, BRACKET_STEP)), LAST_STEP)
@@ -385,9 +387,9 @@ def _largest_margin(margins: Tensor) -> float:
 def _typical_margin(margins: Tensor) -> float:
     """The median distance from a row's largest logit to the next smaller one.
 
-    Rows in which all unmasked logits are equal do not count. The result is 0 if there
-    are no other rows. Large negative logits that mask classes hardly change this
-    median, but they would determine the largest distance.
+    Rows in which all unmasked logits are equal are left out. The result is 0 if no rows
+    remain. Large negative logits that mask classes hardly change this median, but they
+    would determine the largest distance.
     """
     nearest = torch.cat(
         [
@@ -450,7 +452,7 @@ def _fit_calibration_error(
 
 
 class _Confidences:
-    """The confidences of logits at one temperature after another.
+    """Computes the confidences of logits at one temperature after another.
 
     All temperatures and pieces of rows share the two tensors that are stored here,
     because small tensors allocated between large temporaries would keep the allocator
@@ -476,7 +478,7 @@ class _Confidences:
         return 1 / self._denominators
 
     def near_zero(self) -> Tensor:
-        """The confidences in the limit of low temperatures, shape (n,)."""
+        """The limits of the confidences as the temperature approaches 0, shape (n,)."""
         # A row's largest logits, whose margin is 0, share the probability.
         shared = [(piece == 0).sum(dim=1) for piece in _pieces(self._margins)]
         return 1 / torch.cat(shared).double()
@@ -486,9 +488,9 @@ def _center(confidences: _Confidences, accuracy: float, scale: float) -> Tempera
     """Find the temperature at which the mean confidence equals the accuracy.
 
     The mean confidence falls as the temperature rises, and the calibration error is at
-    least the distance of the mean confidence from the accuracy. If the mean confidence
-    is below the accuracy at every temperature, or above it at every temperature, the
-    result is a bound. The `value` of the result is NaN.
+    least the difference between the mean confidence and the accuracy. If the mean
+    confidence is below the accuracy at every temperature, or above it at every
+    temperature, the result is a bound. The `value` of the result is NaN.
 
     Args:
         confidences: The confidences of the rows to fit.
@@ -519,8 +521,8 @@ def _overconfidence(
 def _pieces(rows: Tensor, table: Tensor | None = None) -> tuple[Tensor, ...]:
     """Split `rows` into pieces of equally many rows; only the last may be shorter.
 
-    The same number of rows of `table` has at most `CHUNK` elements, unless it is 1. If
-    `table` is None, `rows` itself is the table.
+    A piece has as many rows as fit into `CHUNK` elements of `table`, but at least one.
+    If `table` is None, `rows` itself is the table.
     """
     classes = (rows if table is None else table).shape[1]
     pieces: tuple[Tensor, ...] = rows.split(max(1, CHUNK // classes))

@@ -34,7 +34,7 @@ def lightning_callback(
 ) -> Callback:
     """Return a Lightning callback that applies Cooling after every training epoch.
 
-    Needs the package lightning. For example,
+    This function needs the package lightning. Example:
     `Trainer(callbacks=[lightning_callback(Cooling(module.network), loader)])`.
 
     Args:
@@ -90,7 +90,7 @@ def trainer_callback(
 ) -> TrainerCallback:
     """Return a Hugging Face Trainer callback that applies Cooling after every epoch.
 
-    Needs the package transformers. For example:
+    This function needs the package transformers. Example:
 
         callback = trainer_callback(Cooling(model.classifier), loader)
         Trainer(model, ..., callbacks=[callback])
@@ -152,7 +152,7 @@ class _Watch:
         self._warned = False
 
     def after_step(self) -> None:
-        """Note that a training step has run."""
+        """Record that a training step has run."""
         self._trained = True
 
     def after_epoch(self) -> None:

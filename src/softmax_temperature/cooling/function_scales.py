@@ -5,9 +5,10 @@ multiplied by β, with β f(x / β). For ReLU, β f(x / β) is ReLU again; for t
 it is another function. A tanh or GELU module therefore holds β in a buffer
 `cooling_scale`, divides its input by β, and multiplies its output by β.
 
-Layer normalisation removes the factor β from its input, but its epsilon then counts 1 /
-β² times as much. A layer normalisation therefore also divides its input by β. It does
-not multiply its output by β, because its weight and bias set the scale of its output.
+Layer normalisation removes the factor β from its input, but relative to the variance of
+the input, its epsilon is then 1 / β² times as large. A layer normalisation therefore
+also divides its input by β. It does not multiply its output by β, because its weight
+and bias set the scale of its output.
 """
 
 from collections.abc import Iterable, Mapping

@@ -19,17 +19,18 @@ WHOLE_MODEL = (
 
 
 def check_mode(model: nn.Module, rows: Tensor, stacklevel: int) -> None:
-    """Warn of logits that `model` computed in training mode.
+    """Warn if `model` computed the logits in training mode.
 
-    They were if they are the last output of the model, in that mode. They seem to be if
-    the model has run since the last call of `cool`, but only in training mode; then a
-    copy of the model may have computed them. There is no warning if the model computes
-    the same in both modes.
+    It did so if the logits are the model's last output, and the model was then in
+    training mode. It seems to have done so if, since the last call of `cool`, the model
+    has run only in training mode; in that case a copy of the model may have computed
+    the logits. There is no warning if the model computes the same function in both
+    modes.
 
     Args:
         model: The network that is cooled.
         rows: The logits, shape (n, classes).
-        stacklevel: Of the warning, 1 for the caller of this function.
+        stacklevel: Stack level of the warning; 1 is the caller of this function.
     """
     seen = passes(model)
     is_last = seen.came_from_training(rows)
@@ -48,7 +49,7 @@ def check_mode(model: nn.Module, rows: Tensor, stacklevel: int) -> None:
 
 
 def _differs_in_training(model: nn.Module) -> str | None:
-    """Return the class of a part that computes otherwise in training mode, or None."""
+    """Return the class of a part that behaves differently in training mode, or None."""
     for module in model.modules():
         # If the model is still in training mode, a part in evaluation mode is frozen.
         frozen = model.training and not module.training
@@ -63,13 +64,13 @@ def _normalises_batches(module: nn.Module) -> bool:
 
 
 def _drops(module: nn.Module) -> bool:
-    """Whether a module sets numbers or paths to zero, or draws slopes, in training."""
+    """Whether a module drops numbers or paths, or draws random slopes, in training."""
     if isinstance(module, nn.RReLU):
         return module.lower != module.upper
     if isinstance(module, nn.RNNBase) and module.num_layers == 1:
         return False
     kind = type(module).__name__.lower()
-    # Modules that drop nothing may hold numbers of other meanings in `p`.
+    # In modules that drop nothing, `p` may have a different meaning.
     names = (
         DROP_ATTRIBUTES if "drop" in kind or kind == "stochasticdepth" else ("dropout",)
     )
@@ -78,10 +79,11 @@ def _drops(module: nn.Module) -> bool:
 
 
 def check_columns(model: nn.Module, classes: int) -> None:
-    """Refuse logits that have other classes than the network's output.
+    """Refuse logits whose number of classes differs from that of the network's output.
 
-    Logits with classes in the last dimension, as those of tokens, may have been moved,
-    and a single logit for class 1 may have been made two columns.
+    Two differences are accepted. If the output has its classes in the last dimension,
+    as for tokens, they may have been moved to the second. If the output has a single
+    logit for class 1, this logit may have been converted to two columns.
 
     Args:
         model: The network that is cooled.
@@ -90,7 +92,7 @@ def check_columns(model: nn.Module, classes: int) -> None:
     shape = passes(model).shape
     if shape is None or classes in shape[1:]:
         return
-    # A map of three dimensions may hold one logit for each pixel.
+    # An output of three dimensions may hold one logit for each pixel.
     binary = len(shape) in (0, 1, 3) or 1 in (shape[1], shape[-1])
     if classes == 2 and binary:
         return
@@ -102,14 +104,14 @@ def check_columns(model: nn.Module, classes: int) -> None:
 
 
 def warn_of_training_without(model: nn.Module, remedy: str, stacklevel: int) -> bool:
-    """Warn if training has not run `model`; return whether it warned.
+    """Warn if training has not run `model`; return whether a warning was issued.
 
-    Call this function when training has run, before `cool`.
+    The check is meaningful only after training has run and before `cool` is called.
 
     Args:
         model: The network that is cooled.
         remedy: What to do.
-        stacklevel: Of the warning, 1 for the caller of this function.
+        stacklevel: Stack level of the warning; 1 is the caller of this function.
     """
     seen = passes(model)
     # If the model itself is frozen in evaluation mode, training runs it in that mode.

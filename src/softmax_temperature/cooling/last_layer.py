@@ -27,7 +27,7 @@ PASSES = "_cooling_passes"
 
 
 class Passes:
-    """What the forward hook has seen since `cool` was last called.
+    """A record of the outputs that the forward hook has seen since the last `cool`.
 
     This is one object of the network, not several attributes, because the replicas that
     `DataParallel` makes share the objects of the network, but not its attributes. The
@@ -59,9 +59,9 @@ class Passes:
         self._output = weakref.ref(logits) if training else None
 
     def came_from_training(self, logits: Tensor) -> bool:
-        """Whether `logits` are the last output, and it was computed in training mode.
+        """Whether `logits` are the last output, computed in training mode.
 
-        The answer is False if they are a copy.
+        The answer is False if they are a copy of that output.
         """
         output = self._output() if self._output is not None else None
         if output is None or output.layout != logits.layout:
@@ -79,7 +79,7 @@ class Passes:
 
 
 def passes(model: nn.Module) -> Passes:
-    """What the forward hook of `model` has seen."""
+    """Return the record of what the forward hook of `model` has seen."""
     if not isinstance(getattr(model, PASSES, None), Passes):
         setattr(model, PASSES, Passes())
     seen: Passes = getattr(model, PASSES)
@@ -119,7 +119,7 @@ def hold(model: nn.Module) -> None:
 
 
 def scalar_buffer(model: nn.Module) -> Tensor:
-    """Return a scalar tensor 1 in the dtype of the parameters, at least float32."""
+    """Return a scalar 1 in the dtype of the parameters, but in float32 or wider."""
     floating = [each for each in model.parameters() if each.is_floating_point()]
     like = floating[0] if floating else torch.empty(0)
     dtype = torch.promote_types(like.dtype, torch.float32)

@@ -54,8 +54,8 @@ from softmax_temperature.metrics.probability_check import (
 )
 from softmax_temperature.scaling import TemperatureFit, search_temperature
 
-# For each mode, the maximal and the reset temperature with which Algorithm 3.1 reduces
-# to that mode ("Summary", section 3.2).
+# For each mode, the maximum temperature and the reset temperature with which Algorithm
+# 3.1 reduces to that mode ("Summary", section 3.2).
 LIMITS = {"last_layer": (math.inf, math.inf), "distributed": (0.0, 1.0)}
 MODES = (*LIMITS, "periodic")
 DEFAULT_LIMIT = 100.0
@@ -98,8 +98,8 @@ class Cooling:
       (Definition 3.4).
 
     Args:
-        model: The network. It returns one tensor of logits, shape (n, classes) or (n,
-            classes, ...); not probabilities or log-probabilities.
+        model: The network. It must return one tensor of logits of shape (n, classes) or
+            (n, classes, ...), not of probabilities or log-probabilities.
         mode: "last_layer", "distributed" or "periodic".
         factor: Cooling factor κ; 1 corrects fully, 0 not at all.
         max_temperature: The temperature, at least 0, above which "periodic"
@@ -203,20 +203,21 @@ class Cooling:
         optimizer: optim.Optimizer | None = None,
         policy: str = "keep",
     ) -> float:
-        """Correct the network's temperature from held-out logits; call once per period.
+        """Correct the network's temperature from held-out logits, once per period.
 
         There is no best temperature if the held-out logits separate the labels or are
         independent of them, or if all labels are of one class. The network then does
         not change, the method returns 1, and `last_fit.at_bound` is true.
 
         Args:
-            logits: The network's logits for held-out images in evaluation mode, (n,
-                classes, ...): call `model.eval()` before you compute them. Those of
-                tokens, (batch, tokens, classes), are refused: give
-                `logits.movedim(-1, 1)`. If there are as many tokens as classes,
-                the shape does not show the order, and the labels must.
-            labels: True classes, integers, shape (n,) or (n, ...). Leave pixels without
-                a label out of `logits` and `labels`.
+            logits: The network's logits for held-out images, of shape (n, classes,
+                ...), computed in evaluation mode, that is, after `model.eval()`. Logits
+                of tokens, of shape (batch, tokens, classes), are refused; pass
+                `logits.movedim(-1, 1)` instead. If there are as many tokens as classes,
+                the shape does not show the order of the dimensions; only the labels can
+                then reveal a wrong order.
+            labels: Integer true classes of shape (n,) or (n, ...). Pixels without a
+                label must be left out of both `logits` and `labels`.
             optimizer: The optimizer whose state `policy` adapts when parameters are
                 rescaled.
             policy: Treatment of that state, see `rescale_optimizer_state`.
@@ -225,13 +226,13 @@ class Cooling:
             The factor by which this call divided the network's logits.
 
         Warns:
-            UserWarning: If the network has dropout or batch norm, and the logits are
-                its last output, in training mode, or it has run only in that mode since
-                the last call.
+            UserWarning: If the network has dropout or batch norm, and either computed
+            the logits as its last output in training mode, or has run only in training
+            mode since the last call.
 
         Raises:
-            ValueError: If an argument is malformed, the logits have other classes than
-                the network's output, the network returns probabilities or
+            ValueError: If an argument is malformed, the logits and the network's output
+                have different numbers of classes, the network returns probabilities or
                 log-probabilities, the new temperature is too large or too small for its
                 dtype (`TemperatureOutOfRange`), or the network's layers have changed so
                 that the planned redistribution no longer applies. In all these cases

@@ -16,7 +16,7 @@ from softmax_temperature.metrics.checks import check_positive
 
 @dataclass(frozen=True)
 class Redistribution:
-    """How a network's parameters and outputs change when a temperature is spread.
+    """Changes of a network's parameters and outputs when a temperature is spread.
 
     A parameter, an output or an input with the power p is divided by T^p, where T is
     the temperature.
@@ -24,13 +24,13 @@ class Redistribution:
     Attributes:
         layers: L, the number of convolutions and dense layers on the longest path to
             the logits.
-        parameters: Power of each parameter that changes, by name. A negative power
-            means that the parameter is multiplied.
-        outputs: Power of the output of each module that is called, by path. The power
-            of the last output is 1.
+        parameters: Power of each parameter that changes, keyed by the parameter's name.
+            A negative power means that the parameter is multiplied.
+        outputs: Power of the output of each module that is called, keyed by the
+            module's path. The power of the last output is 1.
         functions: Power of the input of each activation and normalisation that needs
-            its input unscaled, by path (see `function_scales`). Powers of 0 are left
-            out.
+            its input unscaled, keyed by the module's path (see `function_scales`).
+            Powers of 0 are left out.
     """
 
     layers: int
@@ -40,7 +40,7 @@ class Redistribution:
 
 
 def plan_redistribution(model: nn.Module) -> Redistribution:
-    """Plan how to divide a network's logits by a temperature by scaling its parameters.
+    """Plan how scaled parameters can divide a network's logits by a temperature.
 
     The paper divides the weights of each of L layers in a chain by T^(1/L) and the bias
     of layer i by T^(i/L) (Definition 3.2). We do the same on a graph. Tensors that can
@@ -107,7 +107,7 @@ def plan_redistribution(model: nn.Module) -> Redistribution:
 def _powers_of_functions(
     graph: ScaleGraph, powers: Sequence[float]
 ) -> dict[str, float]:
-    """Collect the power of the input of each module that holds a scale, by path."""
+    """Map the path of each module that holds a scale to the power of its input."""
     found: dict[str, float] = {}
     for path, group in graph.functions:
         power = powers[group]

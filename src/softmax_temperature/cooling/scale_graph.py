@@ -92,7 +92,7 @@ REFUSED_FUNCTIONS = {
     "softmax": "normalises exponentials, which a scale changes",
 }
 
-# Homogeneous functions and methods, by name. Each reads one tensor; the other arguments
+# Names of homogeneous functions and methods. Each reads one tensor; the other arguments
 # have no scale.
 HOMOGENEOUS = frozenset(
     {
@@ -201,7 +201,8 @@ class ScaleGraph:
         groups: Number of groups.
         fixed: The groups that must keep their scale, each with the reason.
         logits: Group of the network's output.
-        outputs: Group of the output of each module that is called, by path.
+        outputs: Group of the output of each module that is called, keyed by the
+            module's path.
         functions: Path of each module that needs its input unscaled, and the group of
             that input; one entry per call.
     """
@@ -481,7 +482,7 @@ def _trace(model: nn.Module) -> fx.Graph:
 
 
 def _called(node: fx.Node) -> str:
-    """Name the function or method that `node` calls, and the module that calls it."""
+    """Describe the function or method that `node` calls, and the calling module."""
     # `node.target` is the name of a method, or a function.
     name = getattr(node.target, "__name__", str(node.target))
     stack = node.meta.get("nn_module_stack") or {}
@@ -519,7 +520,7 @@ def _passes(name: str | None, node: fx.Node, tensor: fx.Node) -> bool:
 
 
 def _unites(name: str | None, node: fx.Node) -> bool:
-    """Whether scaling all tensor inputs by a factor scales the output by it, too."""
+    """Whether a common factor of all tensor inputs also multiplies the output."""
     if name in SUMS:
         # A number other than zero has its own scale. A second term given by keyword is
         # refused.

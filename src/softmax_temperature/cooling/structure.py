@@ -27,10 +27,10 @@ class Structure:
     """The properties of a network on which a redistribution depends, apart from code.
 
     Attributes:
-        modules: Class name and state of each module, by path. The state holds the
-            module's identity, hooks, plain attributes, and whether its forward function
-            was replaced.
-        parameters: Names of the parameters; one name for shared parameters.
+        modules: Class name and state of each module, keyed by the module's path. The
+            state holds the module's identity, hooks, plain attributes, and whether its
+            forward function was replaced.
+        parameters: Names of the parameters; a shared parameter is listed once.
     """
 
     modules: Mapping[str, tuple[str, object]]
@@ -38,7 +38,7 @@ class Structure:
 
     @classmethod
     def of(cls, model: nn.Module) -> "Structure":
-        """The structure of `model` now."""
+        """Return the current structure of `model`."""
         return cls(
             modules={
                 path: (type(module).__name__, _state(module))
@@ -62,7 +62,7 @@ def check_unchanged(
         plan: The plan.
 
     Returns:
-        The structure of the network now.
+        The current structure of the network.
     """
     present = Structure.of(model)
     if present == structure:

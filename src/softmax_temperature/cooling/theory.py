@@ -1,4 +1,4 @@
-"""Predictions of the cooling paper for outputs and gradients, and their measurement.
+"""Predictions of the cooling paper for outputs and gradients, and measurements of both.
 
 Lemma 3.3, Proposition 3.5 and Theorem 3.7.
 """
@@ -83,7 +83,7 @@ def predicted_gradient_ratios(
 def predicted_last_layer_gradients(
     model: nn.Module, images: Tensor, labels: Tensor
 ) -> dict[str, Tensor]:
-    """Predict the gradients of a cooled network's mean cross-entropy, by parameter.
+    """Predict the gradient of a cooled network's mean cross-entropy for each parameter.
 
     Proposition 3.5, equation 3.1: `<softmax(z / T) - y, dz/dw> / T`, where z are the
     logits before the division by the temperature T, and y is one-hot.
@@ -98,7 +98,7 @@ def predicted_last_layer_gradients(
 def measured_gradients(
     model: nn.Module, images: Tensor, labels: Tensor, *, relative: bool = False
 ) -> dict[str, Tensor]:
-    """Compute the gradients of the mean cross-entropy with autograd, by parameter.
+    """Compute the gradient of the mean cross-entropy for each parameter, with autograd.
 
     With `relative`, each gradient is divided by its parameter; entries whose parameter
     is 0 are left out.
@@ -116,7 +116,7 @@ def measured_gradients(
 
 @torch.no_grad()
 def measured_outputs(model: nn.Module, images: Tensor) -> dict[str, Tensor]:
-    """Return the output of each module that has no submodules, by the module's path."""
+    """Return the output of each module that has no submodules, keyed by module path."""
     outputs: dict[str, Tensor] = {}
 
     def recorder(path: str) -> Callable[[nn.Module, Any, Tensor], None]:
@@ -139,7 +139,7 @@ def measured_outputs(model: nn.Module, images: Tensor) -> dict[str, Tensor]:
 def _gradients_by_name(
     model: nn.Module, outputs: Tensor, weights: Tensor | None = None
 ) -> dict[str, Tensor]:
-    """Compute the gradients of `outputs`, weighted by `weights`, by parameter name.
+    """Compute each parameter's gradient of `outputs`, weighted by `weights`.
 
     Parameters on which the outputs do not depend are absent.
     """

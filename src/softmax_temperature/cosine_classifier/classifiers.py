@@ -1,4 +1,4 @@
-"""All cosine classifiers of a grid as one tensor: training steps and accuracy."""
+"""Training steps and accuracies of all cosine classifiers of a grid, as one tensor."""
 
 import math
 from collections.abc import Sequence
@@ -29,8 +29,8 @@ CHOICES = {
 class Settings:
     """Training settings; `train_temperature_grid` explains them.
 
-    `problems_per_block` is the largest number of problems in a block; None derives it
-    from the memory that a block may use.
+    `problems_per_block` is the largest number of problems in a block. If it is None,
+    the number is derived from the memory that a block may use.
     """
 
     batch_size: int
@@ -73,7 +73,7 @@ class Batch(NamedTuple):
             gives scores (rows, batch).
         plain: The prepared X. Multiplying residuals (rows, batch) by it gives gradients
             (rows, dim).
-        labels: True classes, shape (batch,).
+        labels: True classes of shape (batch,).
     """
 
     transposed: Tensor
@@ -93,8 +93,8 @@ class CosineClassifiers:
 
     Attributes:
         weights: Shape (problems, classes, dim).
-        moments: The optimizer's velocity or moments by name, each shaped like
-            `weights`.
+        moments: The optimizer's velocity or moments, keyed by name; each has the shape
+            of `weights`.
         products: Matrix products for training.
         exact_products: Matrix products for counting correct samples.
     """
@@ -148,7 +148,7 @@ class CosineClassifiers:
         Args:
             block: The problems to train.
             batch: The samples.
-            step: Number of the step since training began, from 1.
+            step: Index of the step since training began, counted from 1.
         """
         weights = self.weights[block]
         norms = torch.linalg.vector_norm(weights, dim=2, keepdim=True)
@@ -237,7 +237,7 @@ def replace_by_residual(logits: Tensor, labels: Tensor, buffers: Buffers) -> Non
         logits: Shape (problems, classes, batch), multiplied by `logit_unit`. Samples
             are contiguous, so that the softmax runs along vectors of samples even if
             there are only ten classes.
-        labels: True classes, shape (batch,).
+        labels: True classes of shape (batch,).
         buffers: Scratch memory in the dtype of the softmax.
     """
     problems, classes, batch = logits.shape

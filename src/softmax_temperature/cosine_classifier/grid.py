@@ -15,8 +15,8 @@ class TemperatureGrid:
 
     Attributes:
         inverse_temperatures: The searched values, in any order.
-        curves: Accuracy after each epoch, fractions, shape (repeats, temperatures,
-            epochs).
+        curves: Accuracy after each epoch, as a fraction; the tensor has shape (repeats,
+            temperatures, epochs).
         evaluated: Number of samples from which each accuracy is computed, at least 1.
     """
 
@@ -45,7 +45,8 @@ class TemperatureGrid:
     def best_inverse_temperature(self) -> float:
         """The inverse temperature with the highest mean accuracy over repeats.
 
-        Among ties it is the median, or the lower of the two middle values.
+        If several values are tied, the result is their median, or the lower of the two
+        middle values.
         """
         # Deviation: among equally good temperatures we take the median, which
         # represents a saturated range better than its first value. The paper does not

@@ -38,8 +38,8 @@ class CosineClassifier(nn.Module):
         ValueError: If an argument is out of range, "auto" is given without a `sample`,
             or a `sample` without "auto".
 
-    Divide the cross-entropy by `inverse_temperature`, as the paper does: one learning
-    rate then suits every inverse temperature.
+    If the cross-entropy is divided by `inverse_temperature`, as in the paper, one
+    learning rate suits every inverse temperature.
 
     Examples:
         >>> import torch

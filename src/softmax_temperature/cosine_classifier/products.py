@@ -1,4 +1,4 @@
-"""Products of many matrices with one prepared matrix, and workers for blocks."""
+"""Multiplication of many matrices by one prepared matrix, and workers for blocks."""
 
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -174,8 +174,8 @@ class Workers:
             weights: Shape (problems, classes, dim).
             batch: Samples per batch.
             scores: Dtype of the scores.
-            problems_per_block: The largest length of a slice; None derives it from the
-                available memory.
+            problems_per_block: The largest length of a slice. If None, it is derived
+                from the available memory.
         """
         problems = len(weights)
         if problems_per_block is None:

@@ -56,21 +56,23 @@ def train_temperature_grid(
     loss. It reports the best accuracy over the epochs on the test set.
 
     Args:
-        train: Embeddings and labels. Embeddings have shape (n, dim), floating point,
-            and are normalised here; labels have shape (n,), int64, from 0.
+        train: Embeddings and labels. The embeddings are floating point, have shape (n,
+            dim), and are normalised by this function. The labels are int64, have shape
+            (n,), and count from 0.
         test: Embeddings and labels, as in `train`, of the samples on which accuracy is
             measured.
         inverse_temperatures: Positive factors alpha = 1/T of the cosines, shape
             (temperatures,).
-        epochs: Passes over the training samples; the last batch of each may be smaller
-            than `batch_size`.
+        epochs: Number of passes over the training samples; the last batch of each pass
+            may be smaller than `batch_size`.
         batch_size: Samples per step.
         lr: Learning rate.
         momentum: Momentum of SGD, or Adam's first decay rate.
         rescale: Whether to divide the loss by alpha, so that alpha does not scale the
             gradient (after Eq. 3).
         optimizer: "sgd" or "adam".
-        repeats: Initialisations of each classifier; all of them see the same batches.
+        repeats: Number of initialisations of each classifier; all of them are trained
+            on the same batches.
         seed: Seed of initial weights and batch orders; they are the same on every
             device.
         device: Device to train on; by default the device of the train embeddings.
@@ -166,9 +168,9 @@ class TemperatureGridTrainer:
     def _initial_weights(self, dim: int) -> Tensor:
         """Draw random directions of length 1, shape (repeats, classes, dim)."""
         # Deviation: all initial weights have length 1; the paper states no
-        # initialisation. Cosines do not depend on the length of a weight, but its
-        # gradient is inversely proportional to it, so another length would act like
-        # another learning rate.
+        # initialisation. Cosines do not depend on the length of a weight vector, but
+        # its gradient is inversely proportional to that length, so a different length
+        # would act like a different learning rate.
         drawn = []
         for repeat in range(self.settings.repeats):
             stream = generator(self.settings.seed, INITIAL_WEIGHTS, repeat)
@@ -233,7 +235,9 @@ class TemperatureGridTrainer:
         return list(zip(prepared, label_batches, strict=True))
 
     def evaluate(self, samples: Sequence[tuple[Tensor, Tensor]]) -> Tensor:
-        """Return the accuracy of every problem, (repeats, temperatures), float64.
+        """Return the accuracy of every problem.
+
+        The result is a float64 tensor of shape (repeats, temperatures).
 
         A sample is correct if no class has a higher cosine than its true class.
 
@@ -270,9 +274,9 @@ class TemperatureGridTrainer:
         """Resume from the `state_dict` of a trainer with the same data and arguments.
 
         Raises:
-            ValueError: If an entry is missing or has another shape, or one of
-                `SHARED_STATE` has another value. Other differences in data or arguments
-                are not detected.
+            ValueError: If an entry is missing or has a different shape, or one of
+                `SHARED_STATE` has a different value. Other differences in data or
+                arguments are not detected.
         """
         expected = _as_tensors(self.state_dict())
         loaded = _as_tensors(state)
@@ -293,7 +297,7 @@ class TemperatureGridTrainer:
         self.completed_epochs = int(loaded["completed_epochs"])
 
     def _batch_rows(self) -> tuple[Tensor, ...]:
-        """Draw the row numbers of each batch of the next epoch."""
+        """Draw the row indices of each batch of the next epoch."""
         stream = generator(self.settings.seed, BATCH_ORDER, self.completed_epochs)
         order = torch.randperm(len(self._labels), generator=stream)
         return tuple(order.to(self._labels.device).split(self.settings.batch_size))

@@ -62,7 +62,7 @@ class _Archive:
 
 
 class NpzArchive(_Archive):
-    """Images in `NAME.npz`: x_train, y_train, x_test, y_test, and maybe class_names."""
+    """Images in `NAME.npz`: x_train, y_train, x_test, y_test, optional class_names."""
 
     form = (
         "Save it with numpy.savez: x_train and x_test uint8 of shape (n, height, "
@@ -74,7 +74,7 @@ class NpzArchive(_Archive):
     def read(self) -> RawDataset:
         """Read the arrays.
 
-        Labels are positions in `class_names`. If `class_names` is missing, the distinct
+        Labels are indices into `class_names`. If `class_names` is missing, the distinct
         labels of y_train (of y_test, if there are no training images) are renumbered in
         ascending order.
 
@@ -258,7 +258,7 @@ class JsonlArchive(_Archive):
         return _Row(number, split, None if is_empty else label, text)
 
     def _numbers(self, rows: Sequence[_Row]) -> dict[Any, int]:
-        """Number the sorted labels of the train part; refuse labels that it lacks."""
+        """Number the sorted labels of the train part; refuse labels not among them."""
         labels: set[Any] = {row.label for row in rows if row.split == "train"}
         are_names = all(isinstance(label, str) for label in labels)
         are_numbers = labels == set(range(len(labels)))

@@ -14,7 +14,7 @@ class Entry:
     """Facts about a data set that are known without its files.
 
     Attributes:
-        title: The name for readers.
+        title: The name that readers see.
         classes: The number of classes of the complete data set.
         licence: The licence, or the terms of use.
         keys: The keys of each line, for a data set of texts or trees.
@@ -50,7 +50,7 @@ _ENTRIES = _read_catalogue()
 WEIGHTS = {
     name: WeightsFile(**entry) for name, entry in _ENTRIES.pop("weights", {}).items()
 }
-"""Published weights, by the name of the file or by timm's name for the weights."""
+"""Published weights, keyed by file name or by timm's name for the weights."""
 
 BY_HAND: dict[str, str] = {
     name: entry.pop("by_hand") for name, entry in _ENTRIES.items() if "by_hand" in entry

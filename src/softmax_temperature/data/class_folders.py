@@ -119,7 +119,7 @@ def _all_files(parts: Mapping[str, Files]) -> list[str]:
 def _images_left_out(folder: Path, parts: Mapping[str, Files]) -> dict[str, int]:
     """Count the unused image files below `folder`, by the reason for leaving them out.
 
-    Hidden files and folders do not count.
+    Hidden files and folders are not counted.
     """
     counts: Counter[str] = Counter()
     visited: set[Path] = set()

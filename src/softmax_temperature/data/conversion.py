@@ -59,8 +59,8 @@ class Conversion(NamedTuple):
 
     Attributes:
         write: Writes the data set, given the files of the archives and the target's
-            path without its ending; returns the number of samples by part (for
-            CIFAR-10-C, the number of files by name).
+            path without its ending; returns the number of samples of each part (for
+            CIFAR-10-C, the number of files of each name).
         archives: The published names of the archives.
     """
 
@@ -117,7 +117,10 @@ def convert(name: str, archives: Sequence[Path], root: Path) -> dict[str, int]:
 
 
 def _members(archives: Sequence[Path]) -> Iterator[Member]:
-    """Yield the files in all archives; read each one before you request the next."""
+    """Yield the files in all archives.
+
+    Each file must be read before the next one is requested.
+    """
     for path in archives:
         if zipfile.is_zipfile(path):
             with zipfile.ZipFile(path) as archive:
@@ -151,7 +154,7 @@ def _require(counts: Counter[str], *parts: str) -> None:
 
 
 def _write_lines(target: Path, rows: Iterable[dict[str, Any]]) -> Counter[str]:
-    """Write `rows` as one JSON object per line; return the number of lines by split."""
+    """Write `rows` as one JSON object per line; return each split's number of lines."""
     counts: Counter[str] = Counter()
     lines = []
     for row in rows:
@@ -364,4 +367,4 @@ CONVERSIONS = {
     ),
     "CIFAR-10-C": Conversion(_cifar10_c, ("CIFAR-10-C.tar",)),
 }
-"""The conversions from published archives, by the name of the data set."""
+"""The conversions from published archives, keyed by the name of the data set."""

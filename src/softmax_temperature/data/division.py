@@ -43,7 +43,7 @@ class Rules:
 class Rows:
     """Selected samples of a raw part.
 
-    `index` (n,) holds the samples' row numbers in ascending order. `labels` (n,) holds
+    `index` (n,) holds the samples' row indices in ascending order. `labels` (n,) holds
     the position of each sample's class among the classes in use.
     """
 

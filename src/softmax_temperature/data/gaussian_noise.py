@@ -38,13 +38,13 @@ def add_noise(images: Tensor, deviation: float, *, seed: int) -> Tensor:
     """Add independent Gaussian noise to every pixel.
 
     Args:
-        images: Shape (n, channels, height, width), uint8.
+        images: A uint8 tensor of shape (n, channels, height, width).
         deviation: Standard deviation for pixels on the scale 0 to 1; 0.10 is severity
             5 of CIFAR-10-C.
         seed: The seed of the noise.
 
     Returns:
-        Images of the same shape, uint8.
+        Noisy images, a uint8 tensor of the same shape.
     """
     generator = torch.Generator().manual_seed(seed)
     noise = torch.randn(images.shape, generator=generator)
@@ -59,11 +59,11 @@ def read_archive(root: Path, index: Tensor, labels: Tensor) -> Tensor:
 
     Args:
         root: The folder that contains `CIFAR-10-C`.
-        index: Row numbers in CIFAR-10's test part, shape (n,), int64.
-        labels: The labels that those rows must have, shape (n,), int64.
+        index: Row indices in CIFAR-10's test part, an int64 tensor of shape (n,).
+        labels: The labels that those rows must have, an int64 tensor of shape (n,).
 
     Returns:
-        Images, shape (n, 3, 32, 32), uint8.
+        Images, a uint8 tensor of shape (n, 3, 32, 32).
 
     Raises:
         InputError: If a file cannot be read, or images or labels do not match

@@ -2,8 +2,9 @@
 
 They provide images of many classes and need no download.
 
-- `glyphs-N`: N classes of 32×32 grey pixels.
-- `glyphs-pretrain-N`: N classes that no `glyphs-N` uses, to train backbones on.
+- `glyphs-N`: images of 32×32 grey pixels in N classes.
+- `glyphs-pretrain-N`: such images in N classes that no `glyphs-N` uses, on which
+  backbones are trained.
 - `glyph-scenes-N`: images of 64×64 grey pixels with a class for every pixel. Two to
   four quarters of an image hold a character each, and the N characters are the classes
   1 to N. Class 0 is paper; pixels that are partly ink are void.
@@ -79,8 +80,8 @@ _COMPARED_FONTS = ("DejaVuSans.ttf", "DejaVuSans-Bold.ttf", "DejaVuSerif.ttf")
 
 # Unicode's categories of letters, digits and symbols.
 _CATEGORIES = ("Lu", "Ll", "Lt", "Lo", "Nd", "Nl", "No", "Sm", "Sc", "So", "Po")
-# First words of the Unicode names of characters that differ only in position or draw
-# nothing.
+# First words of the Unicode names of characters that differ only in position or are
+# invisible.
 _EXCLUDED_NAMES = ("BRAILLE", "BOX DRAWINGS", "OBJECT REPLACEMENT")
 _MAX_COSINE = 0.95
 """Characters look the same if the cosine between their images is above this."""
@@ -221,8 +222,8 @@ def draw_pretraining_glyphs(
 def _ink(character: str, count: int, generator: np.random.Generator) -> Pixels:
     """Draw a character `count` times in random typefaces, with random distortions.
 
-    Returns (count, 32, 32) uint8, 0 for a pixel without ink and 255 for a pixel full of
-    ink.
+    The result is a uint8 array of shape (count, 32, 32), with 0 for a pixel without ink
+    and 255 for a pixel full of ink.
     """
     faces = _bitmaps(character)
     choices = generator.integers(len(faces), size=count)

@@ -111,8 +111,8 @@ def inspect_image(
 
     Args:
         path: The file.
-        size_limit: Images whose shorter side has more pixels than this are shrunk to
-            it; None keeps the size.
+        size_limit: Largest number of pixels of the shorter side; larger images are
+            shrunk until they fit. If None, images keep their size.
 
     Raises:
         InputError: If the file is not a readable image.
@@ -129,16 +129,16 @@ def read_image(
 
     Args:
         path: The file.
-        sha256: The expected digest; None accepts any.
+        sha256: The expected digest, or None to accept any digest.
         channels: 1 for grey, 3 for RGB.
-        size_limit: Images whose shorter side has more pixels than this are shrunk to
-            it; None keeps the size.
+        size_limit: Largest number of pixels of the shorter side; larger images are
+            shrunk until they fit. If None, images keep their size.
 
     Returns:
-        Pixels, shape (channels, height, width), uint8.
+        Pixels, a uint8 array of shape (channels, height, width).
 
     Raises:
-        InputError: If the file is not a readable image, or has another digest.
+        InputError: If the file is not a readable image, or has a different digest.
     """
     content, digest = _read(path)
     if sha256 not in {None, digest}:

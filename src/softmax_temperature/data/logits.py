@@ -62,7 +62,7 @@ class Logits:
 
 
 def write_logits(path: Path, sets: Mapping[str, Logits]) -> None:
-    """Write sets of logits to the file `path`, by name.
+    """Write sets of logits, keyed by name, to the file `path`.
 
     Raises:
         ValueError: If the name of a set implies a split other than the set's own; see
@@ -81,7 +81,7 @@ def write_logits(path: Path, sets: Mapping[str, Logits]) -> None:
 
 
 def read_logits(artifact: Artifact, file: str) -> dict[str, Logits]:
-    """Read the sets of logits in a run's file, by name."""
+    """Read the sets of logits in a run's file, keyed by name."""
     tensors = artifact.tensors(file)
     names = [key.removesuffix(".logits") for key in tensors if key.endswith(".logits")]
     return {

@@ -4,7 +4,8 @@ They need no download and replace real texts. A third of the sentences have one 
 such as "the plot is never dull"; the others have two clauses that disagree. After "but"
 and "yet" the later clause decides the class; with "although" and "though" the earlier
 one does. Negations reverse a word's meaning. Where two clauses disagree, the same words
-are as likely in a positive as in a negative sentence, so a bag of words can only guess.
+are as likely in a positive as in a negative sentence, so a bag-of-words model stays at
+chance level.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """Prepared data sets: the form in which stages read labelled images, texts and trees.
 
-An artifact of the stage `fetch` holds
+An artifact of the `fetch` stage holds
 
 - `card.json`: name, source, licence, classes, splits, rules and limits;
 - `rows.safetensors`: `SPLIT.labels` and `SPLIT.index`, (n,) int64;
@@ -59,11 +59,11 @@ class PreparedData:
         return all(least == greatest for least, greatest in ranges)
 
     def labels(self, split: SplitName) -> Tensor:
-        """The class numbers of a split's samples, (n,) int64."""
+        """The class indices of a split's samples, (n,) int64."""
         return self.rows[f"{split}.labels"]
 
     def index(self, split: SplitName) -> Tensor:
-        """A split's row numbers in the source's part, (n,) int64, ascending."""
+        """A split's row indices in the source's part, (n,) int64, ascending."""
         return self.rows[f"{split}.index"]
 
     def texts(self, split: SplitName) -> Part:
@@ -79,7 +79,7 @@ class PreparedData:
     def batches(
         self, split: SplitName, batch_size: int
     ) -> Iterator[list[Tensor] | Tensor]:
-        """Iterate over the images of a split in batches, in order, uint8.
+        """Iterate over the uint8 images of a split in batches, in order.
 
         A batch of b images is a tensor (b, channels, height, width), or a list of b
         tensors (channels, height, width) if the data set has images of several sizes.

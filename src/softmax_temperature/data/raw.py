@@ -14,10 +14,10 @@ from softmax_temperature.runner.errors import InputError
 
 @dataclass(frozen=True)
 class RawPart:
-    """Samples of one part, and their labels (n,) int64.
+    """Samples of one part, and their labels, an int64 array of shape (n,).
 
-    The samples are images (n, height, width, 1 or 3) uint8, or a tuple of n paths of
-    image files, of n texts, or of n bracketed trees.
+    The samples are either a uint8 array of n images, of shape (n, height, width, 1 or
+    3), or a tuple of n paths of image files, n texts or n bracketed trees.
     """
 
     samples: NDArray[np.uint8] | tuple[str, ...]

@@ -107,12 +107,13 @@ def read_segmentation(name: str, form: Form, *, root: Path, seed: int) -> Parts:
 
     Args:
         name: The name of the data set.
-        form: Contents of the label maps, and the size to resize images to.
+        form: The form of the label maps, and the size to which images are resized.
         root: The folder with the user's data (the parameter `data.root`).
         seed: The seed of generated scenes.
 
     Returns:
-        Data (n, 3, height, width) and labels (n, height, width) by split, both uint8.
+        The data (n, 3, height, width) and the labels (n, height, width) of each split,
+        both in uint8.
 
     Raises:
         InputError: If a file is missing, unreadable, or does not have the given form.
@@ -152,8 +153,8 @@ def set_aside(parts: Parts, count: int | None, *, seed: int) -> Parts:
     """Return the parts with `count` random training images as the validation part.
 
     These images replace the data set's own validation part. If `count` is None, `parts`
-    is returned, which must have a validation part. InputError is raised if it has none,
-    or if `count` leaves no training images.
+    is returned, which must have a validation part. InputError is raised if there is
+    none, or if `count` leaves no training images.
     """
     train = parts["train"]
     size = len(train.labels)

@@ -44,8 +44,8 @@ def find_archive(
 ) -> NpzArchive | JsonlArchive | ClassFolders | None:
     """Find the user's archive in `root`: `NAME.npz`, `NAME.jsonl` or class folders.
 
-    The first of the three that exists is returned; None if there is no archive, or if
-    the data set is built in.
+    The result is the first of the three that exists. It is None if there is no archive,
+    or if the data set is built in.
     """
     if is_built_in(name) or not _NAME.fullmatch(name):
         return None

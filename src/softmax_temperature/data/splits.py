@@ -38,11 +38,11 @@ class Part:
     Attributes:
         dataset: The name of the data set.
         split: The split, which decides how the rows may be used.
-        data: Images, embeddings, points or token numbers (n, ...), or a tuple of n
-            texts or bracketed trees.
+        data: Images, embeddings, points or token IDs (n, ...), or a tuple of n texts or
+            bracketed trees.
         labels: Classes (n,) int64, label maps (n, height, width), or a tuple of n
             translations.
-        index: Row numbers in the source's part, (n,) int64.
+        index: Row indices in the source's part, (n,) int64.
     """
 
     dataset: str
@@ -134,8 +134,8 @@ def stratified_holdout(
     The count per class is rounded to the nearest number, but is at least one and leaves
     at least one sample; a class with a single sample loses none. A network trained on
     the rest therefore sees every class, but a row's probability of being held out
-    depends on the size of its class. Use `random_holdout` if all rows must have the
-    same probability.
+    depends on the size of its class. `random_holdout` gives all rows the same
+    probability.
     """
     sizes = np.bincount(labels)
     nearest = np.floor(sizes * fraction + 0.5)

@@ -1,4 +1,4 @@
-"""Texts as rows of token numbers; words are counted only in the training part."""
+"""Texts as rows of token IDs; words are counted only in the training part."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from torch import Tensor
 from softmax_temperature.data.splits import Part
 
 PADDING = 0
-"""The number that fills a row after the last token of a text."""
+"""The ID that fills a row after the last token of a text."""
 UNKNOWN = 1
-"""The number of every word that is not in the vocabulary."""
+"""The ID of every word that is not in the vocabulary."""
 RESERVED = 2
-"""The number of the first word of the vocabulary."""
+"""The ID of the first word of the vocabulary."""
 
 Keep = Literal["start", "end"]
 """The part of an overlong text that is kept: its start or its end."""
 
 # No token of a text can equal these two words, because letters and punctuation marks
 # never share a token. The words are not registered as special tokens of the library,
-# because the library also looks for special tokens in texts: the number of a reserved
-# word would then replace a `<padding>` that a text contains.
+# because the library also looks for special tokens in texts: the ID of a reserved word
+# would then replace a `<padding>` that a text contains.
 _PADDING_WORD = "<padding>"
 _UNKNOWN_WORD = "<unknown>"
 
@@ -43,9 +43,9 @@ _UNKNOWN_WORD = "<unknown>"
 
 
 class Tokeniser:
-    """Turns texts into rows of `length` token numbers, padded or cut.
+    """Turns texts into rows of `length` token IDs, padded or cut.
 
-    `words[k]` has the number k + RESERVED; any other word has the number `UNKNOWN`.
+    `words[k]` has the ID k + RESERVED; any other word has the ID `UNKNOWN`.
 
     Args:
         words: The vocabulary, the most frequent word first.
@@ -72,8 +72,8 @@ class Tokeniser:
 
         Args:
             part: The split; any but the training split raises LeakError.
-            vocabulary_size: Number of distinct token numbers, including those of
-                padding and of unknown words.
+            vocabulary_size: Number of distinct token IDs, including those of padding
+                and of unknown words.
             length: The number of tokens of a row.
             keep: Whether the "start" or the "end" of an overlong text is kept.
         """
@@ -90,7 +90,7 @@ class Tokeniser:
         return cls(words, length=length, keep=keep)
 
     def encode(self, texts: Iterable[str]) -> Tensor:
-        """Return the tokens of `texts`, (n, length) int64, padded on the right.
+        """Return the token IDs of `texts`, (n, length) int64, padded on the right.
 
         A text without tokens becomes one unknown word.
         """
@@ -104,7 +104,7 @@ class Tokeniser:
         return tokens
 
     def encode_part(self, part: Part) -> Part:
-        """Return `part` with its texts replaced by token numbers."""
+        """Return `part` with its texts replaced by token IDs."""
         return replace(part, data=self.encode(part.data))
 
 

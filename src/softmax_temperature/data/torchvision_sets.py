@@ -80,8 +80,8 @@ def find_torchvision_set(name: str, *, root: Path, download: bool) -> RawDataset
     try:
         return _load(name, root, download=False)
     except (OSError, RuntimeError):
-        # The files are missing or have another MD5: torchvision raises these errors in
-        # both cases.
+        # The files are missing or have a different MD5: torchvision raises these errors
+        # in both cases.
         if not download:
             return None
     began_with_nothing = not has_files(name, root=root)

@@ -56,9 +56,9 @@ class Tree(NamedTuple):
     """A parsed sentence as columns with one entry per node, the root first.
 
     Attributes:
-        words: The word of a leaf, "" for an inner node.
-        left: The number of the left child, 0 for a leaf.
-        right: The number of the right child, 0 for a leaf.
+        words: The word of a leaf; "" for an inner node.
+        left: The index of the left child; 0 for a leaf.
+        right: The index of the right child; 0 for a leaf.
         labels: The label, from 0 to 4.
     """
 
@@ -147,8 +147,8 @@ def _row(number: int, node: _Node) -> tuple[str, int, int, int]:
 def tree_words(trees: Iterable[Tree], *, vocabulary_size: int) -> tuple[str, ...]:
     """Choose the most frequent words of training trees; ties are in alphabetical order.
 
-    `vocabulary_size` counts all distinct token numbers, including those of padding and
-    of unknown words.
+    `vocabulary_size` counts all distinct token IDs, including those of padding and of
+    unknown words.
     """
     counts = Counter(word for tree in trees for word in tree.words if word)
     by_frequency = sorted(counts, key=lambda word: (-counts[word], word))
@@ -160,11 +160,12 @@ def encode_trees(trees: Sequence[Tree], words: Sequence[str]) -> Tensor:
 
     Args:
         trees: n trees.
-        words: The vocabulary; `words[k]` has the number k + RESERVED.
+        words: The vocabulary; `words[k]` has the ID k + RESERVED.
 
     Returns:
-        Shape (n, nodes, 4), int64: WORD (PADDING for an inner node), LEFT, RIGHT and
-        the class in LABEL; padding is PADDING, 0, 0, UNLABELLED.
+        An int64 tensor of shape (n, nodes, 4). The columns of a node are WORD (PADDING
+        for an inner node), LEFT, RIGHT and LABEL, which holds the class. A row of
+        padding is PADDING, 0, 0, UNLABELLED.
     """
     numbers = {word: number for number, word in enumerate(words, start=RESERVED)}
     numbers[""] = PADDING

@@ -1,7 +1,7 @@
 """Word vectors from a file that the user provides.
 
-The file is in GloVe's text form, one line per word followed by its numbers, or an npz
-with `words` and `vectors`.
+The file is in GloVe's text form, where each line has a word and the entries of its
+vector, or it is an npz file with `words` and `vectors`.
 """
 
 import math
@@ -31,8 +31,9 @@ class WordVectors(NamedTuple):
     """The vectors of a vocabulary.
 
     Attributes:
-        vectors: Shape (words + 2, width), float32; 0 for words that the file lacks.
-        known: Whether the file has each word, shape (words + 2,), bool.
+        vectors: A float32 tensor of shape (words + 2, width), with a row of 0 for each
+            word that the file lacks.
+        known: Whether the file has each word, a bool tensor of shape (words + 2,).
     """
 
     vectors: Tensor
@@ -47,7 +48,7 @@ class WordVectors(NamedTuple):
         """The fraction of tokens that have a vector.
 
         Args:
-            numbers: Token numbers of any shape, padded with PADDING.
+            numbers: Token IDs of any shape, padded with PADDING.
         """
         tokens = numbers[numbers != PADDING]
         return float(self.known[tokens].double().mean())
@@ -78,7 +79,7 @@ def require_word_vectors(path: Path) -> None:
 
 
 def read_word_vectors(path: Path, words: Sequence[str], *, width: int) -> WordVectors:
-    """Read the vectors of `words`; word k has the number k + RESERVED.
+    """Read the vectors of `words`; word k has the ID k + RESERVED.
 
     Args:
         path: A file in GloVe's form, or an npz.
@@ -127,7 +128,7 @@ def _check(
 
 
 def _lines(path: Path, width: int) -> Iterator[tuple[str, Sequence[Any]]]:
-    """Yield the words of a file in GloVe's form, with their numbers as text."""
+    """Yield the words of a file in GloVe's form, with their vectors as texts."""
     with path.open(encoding="utf-8-sig", errors="replace", newline="\n") as file:
         for line_number, line in enumerate(file, start=1):
             entry = line.rstrip("\r\n ")

@@ -59,10 +59,10 @@ class Problem:
     Attributes:
         network: The network that is trained, in float64 and evaluation mode.
         independent_draw: The same network with independently drawn parameters.
-        inputs: Samples, shape (n, ...), float64.
+        inputs: Samples, a float64 tensor of shape (n, ...).
         loss: Cross-entropy with the labels of the samples.
-        probes: Number of random probes of the kernel sketch; None to compute the whole
-            kernel.
+        probes: Number of random probes of the kernel sketch. If None, the whole kernel
+            is computed.
         chunk: Samples per forward pass.
         seed: Seed of the probes.
     """
@@ -180,7 +180,7 @@ class Start:
 
 
 def log_times(first: float, last: float, points: int) -> list[float]:
-    """Return a list of `points` times from `first` to `last`, evenly spaced in log."""
+    """Return `points` times from `first` to `last`, evenly spaced on a log scale."""
     step = math.log(last / first) / (points - 1)
     return [first * math.exp(step * number) for number in range(points)]
 
@@ -200,17 +200,17 @@ def course(
         settings: Settings of the integrator.
         times: Rescaled times to record, ascending.
         kernel_times: The times among `times` at which the kernel is measured.
-        linearised: Tempered logits of the linearised flow by time. If `linearised` is
-            given, the gradient flow is integrated; if it is None, the linearised flow.
+        linearised: Tempered logits of the linearised flow, keyed by time. If they are
+            given, the gradient flow is integrated; if not, the linearised flow is.
 
     Returns:
-        The record of the trajectory, and the tempered logits Z by time, at the recorded
-        times and events. The record has the entries `ending`, `evaluations` and `rows`.
-        A row has `moment`, `time`, `loss` (mean over samples, nats) and `change` (||Z -
-        Z_0||). For the gradient flow it also has `drift`, the relative change of the
-        kernel, and its standard error `drift_error`, at events and at `kernel_times`;
-        and `distance`, ||Z - Z_linearised||, at the times of `linearised`. Missing
-        values are None.
+        The record of the trajectory, and the tempered logits Z at the recorded times
+        and events, keyed by time. The record has the entries `ending`, `evaluations`
+        and `rows`. A row has `moment`, `time`, `loss` (mean over samples, nats) and
+        `change` (||Z - Z_0||). For the gradient flow it also has `drift`, the relative
+        change of the kernel, and its standard error `drift_error`, at events and at
+        `kernel_times`; and `distance`, ||Z - Z_linearised||, at the times of
+        `linearised`. Missing values are None.
     """
     problem = start.problem
     logits_by_time: dict[float, Tensor] = {}

@@ -44,7 +44,7 @@ class SoftmaxCrossEntropy:
     """Cross-entropy of tempered logits in nats, summed over samples.
 
     Args:
-        labels: True classes, shape (n,), int64.
+        labels: True classes, an int64 tensor of shape (n,).
         classes: Number of classes.
     """
 
@@ -72,7 +72,8 @@ class Flow(NamedTuple):
     Attributes:
         size: Length of the state.
         rate: Computes the time derivative of a state.
-        logits: Computes the tempered logits Z of a state, shape (n, classes), float64.
+        logits: Computes the tempered logits Z of a state, a float64 tensor of shape (n,
+            classes).
         parameters: Computes the parameters of a state; in a linearised flow, its
             logits.
     """
@@ -132,7 +133,7 @@ class Settings(NamedTuple):
 
     Attributes:
         unit_time: Rescaled time in which the logits change by 1 at their initial speed.
-        horizon: Rescaled time at which the integration ends at the latest.
+        horizon: Latest rescaled time at which the integration ends.
         tolerance: Largest error that a step may have, as a fraction of a sum of two
             terms: the size of the state, and the root-mean-square change that the
             initial rate would make in `unit_time`.
@@ -151,8 +152,8 @@ class Course(NamedTuple):
 
     Attributes:
         moments: One observation for each requested time that was reached.
-        crossings: One observation for each event that happened after the start, by the
-            event's name.
+        crossings: One observation for each event that happened after the start, keyed
+            by the event's name.
         ending: "complete" if the flow has learned, else the reason why the integration
             ended: "horizon", "evaluations", or "failed" (the step became too small to
             change the time, for instance because of an overflow).
@@ -183,7 +184,7 @@ def integrate(
         flow: The flow, which starts at state 0.
         loss: The loss that the flow descends, which defines the events FIT and LEARNED.
         settings: Settings of the integrator.
-        times: Rescaled times to observe: positive, ascending.
+        times: Rescaled times of the observations, positive and in ascending order.
         observe: Called with time and state at each of `times` and at each event.
     """
     origin = np.zeros(flow.size)
@@ -219,7 +220,7 @@ def integrate(
 def _event_levels(
     flow: Flow, loss: SoftmaxCrossEntropy, start: Tensor
 ) -> Callable[[State], dict[str, float]]:
-    """Build a function that maps a state to the levels of all events, by event.
+    """Build a function that maps a state to the levels of all events, keyed by event.
 
     The level of an event is negative before the event, and 0 at the event.
     """

@@ -100,11 +100,11 @@ class CorrelatedPair(nn.Module):
 def frozen_parameters(
     network: nn.Module, independent_draw: nn.Module, correlation: float
 ) -> dict[str, Tensor]:
-    """Compute θ' = c θ + sqrt(1 - c²) θ'' by name, for a correlation c in [0, 1].
+    """Compute θ' = c θ + sqrt(1 - c²) θ'' for a correlation c in [0, 1].
 
-    θ are the parameters of `network`, θ'' the parameters of `independent_draw`. Entries
-    that are equal in both were not drawn at random (biases that start at 0, scales that
-    start at 1) and stay as they are.
+    The result is keyed by parameter name. θ are the parameters of `network`, and θ''
+    those of `independent_draw`. Entries that are equal in both were not drawn at random
+    (biases that start at 0, scales that start at 1) and stay as they are.
     """
     # Use the product, because 1 - c² would lose precision for c close to 1.
     share = math.sqrt((1 - correlation) * (1 + correlation))

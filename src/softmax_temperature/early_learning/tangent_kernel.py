@@ -14,14 +14,14 @@ from softmax_temperature.early_learning.pair import BATCH_NORMS
 class FlatNetwork:
     """Computes z(θ) for fixed inputs, and products with its Jacobian J.
 
-    The network is in float64 and evaluation mode. Parameters and directions are vectors
-    (p,); weights of logits are (n, classes).
+    The network is in float64 and evaluation mode. Parameters, and directions in their
+    space, are vectors of shape (p,); weights of logits have shape (n, classes).
 
     Args:
         network: The network, which is copied and not changed.
         inputs: Samples, shape (n, ...).
-        frozen: The parameters of the frozen network of a pair, by name. Its logits are
-            subtracted; see `CorrelatedPair`.
+        frozen: The parameters of a pair's frozen network, keyed by name. The logits of
+            that network are subtracted; see `CorrelatedPair`.
         chunk: Samples per forward pass, which bounds the memory of activations.
 
     Attributes:
@@ -55,7 +55,7 @@ class FlatNetwork:
 
     @torch.no_grad()
     def logits(self, parameters: Tensor) -> Tensor:
-        """Compute z, shape (n, classes), float64."""
+        """Compute z as a float64 tensor of shape (n, classes)."""
         chunks = [self._logits_of(rows)(parameters) for rows in self._chunks()]
         return torch.cat(chunks)
 
@@ -164,7 +164,7 @@ class Estimate(NamedTuple):
 
 
 class KernelSketch:
-    """Sketches Θ at any parameters as its products Θ g_i with fixed probes g_i.
+    """Sketches Θ, at any parameters, by its products Θ g_i with fixed probes g_i.
 
     For standard normal probes, the mean of ||A g||² over the probes is an unbiased
     estimate of the squared Frobenius norm of any symmetric A: Θ, or a difference of two
@@ -173,7 +173,7 @@ class KernelSketch:
 
     Args:
         network: The network and its samples.
-        probes: Number of probes; None for the whole kernel.
+        probes: Number of probes. If None, the whole kernel is computed.
         seed: Seed of the probes.
     """
 
@@ -190,9 +190,10 @@ class KernelSketch:
             self._probes = drawn.to(network.start)
 
     def at(self, parameters: Tensor) -> Tensor:
-        """Compute all Θ g_i at `parameters`, shape (probes, n * classes), float64.
+        """Compute all Θ g_i at `parameters`.
 
-        Without probes, the whole kernel is returned.
+        The result is a float64 tensor of shape (probes, n * classes). Without probes,
+        it is the whole kernel.
         """
         if self._probes is None:
             return self._network.kernel(parameters)

@@ -18,7 +18,8 @@ class Regression(NamedTuple):
     """A linear function of standardised statistics.
 
     Attributes:
-        coefficients: Shape (statistics,), like the four arrays below.
+        coefficients: Coefficient of each statistic, shape (statistics,), which is also
+            the shape of the four arrays below.
         intercept: The value at the mean of the statistics.
         mean: Mean of each statistic.
         scale: Standard deviation of each statistic; 1 if it is constant.
@@ -92,12 +93,12 @@ def ridge_coefficients(
     penalties: Sequence[float],
     weights: Floats | None = None,
 ) -> Floats:
-    """Compute ridge coefficients for the centred `design` and `target`, per penalty.
+    """Compute the ridge coefficients of centred `design` and `target` for each penalty.
 
     Returns:
         Shape (penalties, statistics).
     """
-    # Imported here because the import takes a second and the command `plan` does not
+    # Imported here because the import takes a second and the `plan` command does not
     # need it.
     from sklearn.linear_model import ridge_regression
 
@@ -132,7 +133,7 @@ def standardised(
 
 def leave_one_group_out(groups: NDArray[Any]) -> Iterator[tuple[Rows, Rows]]:
     """Yield the rows outside and inside each group, in the order of group names."""
-    # Imported here because the import takes a second and the command `plan` does not
+    # Imported here because the import takes a second and the `plan` command does not
     # need it.
     from sklearn.model_selection import LeaveOneGroupOut
 

@@ -77,8 +77,8 @@ def identified(
 def is_trained(rows: pd.DataFrame) -> pd.Series[bool]:
     """Whether the backbone of each row is trained, according to the column `weights`.
 
-    The paper has no untrained backbone, so no claim uses one. If the column is missing,
-    all backbones count as trained.
+    The paper uses no untrained backbone, so no claim is tested on one. If the column is
+    missing, all backbones count as trained.
     """
     if "weights" not in rows:
         return pd.Series(True, index=rows.index)
@@ -167,7 +167,7 @@ def _check_columns(table: pd.DataFrame, names: Iterable[str]) -> None:
 
 
 class Correlation(NamedTuple):
-    """Pearson's r, its two-sided p-value, and its 90 % interval by Fisher's z.
+    """Pearson's r, its two-sided p-value, and its 90 % interval from Fisher's z.
 
     The p-value and the interval assume that the n pairs of values are independent. For
     n = 3 the interval is [-1, 1].
@@ -189,7 +189,7 @@ def pearson(first: Floats, second: Floats) -> Correlation | None:
     """
     if len(first) < 3 or is_constant(first) or is_constant(second):
         return None
-    # Imported here because the import takes a second and the command `plan` does not
+    # Imported here because the import takes a second and the `plan` command does not
     # need it.
     from scipy.stats import pearsonr
 
@@ -212,10 +212,10 @@ def correlations(pairs: Pairs) -> pd.DataFrame:
     the p-values and intervals are optimistic.
 
     Returns:
-        Columns `statistic`, `r`, `absolute_r`, `p`, `low` and `high` (90 % interval by
-        Fisher's z), `absolute_low` and `absolute_high` (the same interval for |r|), and
-        `constant`. `constant` is true if the statistic or the optimum never varies; r
-        is then 0, p is 1 and the interval is [-1, 1].
+        Columns `statistic`, `r`, `absolute_r`, `p`, `low` and `high` (90 % interval
+        from Fisher's z), `absolute_low` and `absolute_high` (the same interval for
+        |r|), and `constant`. `constant` is true if the statistic or the optimum never
+        varies; r is then 0, p is 1 and the interval is [-1, 1].
     """
     table = checked_pairs(pairs)
     optima = floats(table, "inverse_temperature")

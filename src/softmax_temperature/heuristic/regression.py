@@ -182,7 +182,8 @@ class LeaveOneOut:
     def summary(self) -> dict[str, Any]:
         """Return the scalar attributes as a row of a table.
 
-        `pooled` becomes `pooled_r` and so on; `pairs` and `folds` are counts.
+        The fields of `pooled` become `pooled_r`, `pooled_p` and so on; `pairs` and
+        `folds` are the numbers of pairs and folds.
         """
         summary: dict[str, Any] = {
             "statistics": self.statistics,
@@ -236,10 +237,11 @@ def leave_one_dataset_out(
         for dataset, fold in predictions.groupby("dataset")
     ]
     folds = pd.DataFrame(fold_rows)
-    # Deviation: we use the sample standard deviation (n - 1), and we read the printed
-    # p-value as the mean over folds. The paper does not say which standard deviation it
-    # prints or how it combines the p-values of the folds. The printed 0.014 for r =
-    # 0.9563 fits a mean over folds of nine pairs; 108 pooled pairs would give 2e-58.
+    # Deviation: we use the sample standard deviation (n - 1), and we interpret the
+    # reported p-value as the mean over folds. The paper does not say which standard
+    # deviation it reports or how it combines the p-values of the folds. The reported
+    # 0.014 for r = 0.9563 fits a mean over folds of nine pairs; 108 pooled pairs would
+    # give 2e-58.
     r = folds["r"]
     return LeaveOneOut(
         predictions=predictions,
@@ -312,7 +314,7 @@ def _regress(
 
 
 def _most_correlated(table: pd.DataFrame, optima: Floats, size: int) -> tuple[str, ...]:
-    """Return the `size` statistics with the largest |r|, or all in their own order."""
+    """Return the `size` statistics with the largest |r|, or all in listed order."""
     if size == len(STATISTICS):
         return STATISTICS
     _, _, design = standardised(matrix(table, STATISTICS))

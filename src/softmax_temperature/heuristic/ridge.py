@@ -93,7 +93,7 @@ class RidgeEstimate:
 
 
 class Lost(BaseModel):
-    """Accuracy that each rule lost, on pairs inside or on pairs outside the range.
+    """Accuracy that each rule loses on the pairs inside the range, or on those outside.
 
     A pair is inside if each of its statistics lies in the range of the pairs of all
     other data sets.
@@ -114,9 +114,9 @@ class RidgeHeuristic(BaseModel):
 
     Attributes:
         format: Identifies the file format.
-        terms: Contribution of each statistic, by name.
-        intercept: Mean logarithm of the best inverse temperature, with the weights of
-            the fit.
+        terms: Contribution of each statistic, keyed by the statistic's name.
+        intercept: Mean logarithm of the best inverse temperature, weighted as in the
+            fit.
         penalty: The chosen ridge penalty.
         constant: The inverse temperature that loses the least accuracy over all pairs
             of the fit.
@@ -249,7 +249,7 @@ def score_rules(pairs: pd.DataFrame, accuracies: pd.DataFrame) -> pd.DataFrame:
 
 
 def inside_range_of_others(pairs: pd.DataFrame) -> NDArray[np.bool_]:
-    """Whether `suggest` would call each pair inside the range of the other data sets.
+    """Whether each pair is inside the range of the other data sets' pairs.
 
     A pair is inside if each of its statistics lies between the smallest and the largest
     value of the pairs of all other data sets. The result has shape (pairs,).
@@ -286,10 +286,10 @@ def _without_dataset_and_backbone(
 def fit_shipped(
     pairs: pd.DataFrame, accuracies: pd.DataFrame, scores: pd.DataFrame
 ) -> RidgeHeuristic:
-    """Fit the heuristic that `suggest` uses, and fill in the accuracy that rules lose.
+    """Fit the heuristic that `suggest` uses, with the accuracy that each rule loses.
 
-    `scores`, which come from `score_rules`, determine the heuristic's fields `lost`,
-    `inside` and `outside`.
+    The table `scores`, which `score_rules` returns, determines the heuristic's fields
+    `lost`, `inside` and `outside`.
     """
     return fit_ridge(pairs, accuracies).model_copy(update=losses(pairs, scores))
 
@@ -297,7 +297,7 @@ def fit_shipped(
 def losses(pairs: pd.DataFrame, scores: pd.DataFrame) -> dict[str, Any]:
     """Compute the fields `lost`, `inside` and `outside` of a `RidgeHeuristic`.
 
-    `scores` come from `score_rules`.
+    `score_rules` returns the table `scores`.
     """
     is_inside = pd.Series(
         inside_range_of_others(pairs), index=pd.MultiIndex.from_frame(pairs[KEYS])
@@ -352,7 +352,7 @@ class Study:
     Attributes:
         statistics: Shape (pairs, statistics).
         target: Logarithm of the best inverse temperature, shape (pairs,).
-        weights: Weight of each pair in the regression, mean 1; see `fit_ridge`.
+        weights: Weight of each pair in the regression, with mean 1; see `fit_ridge`.
         datasets: Data set of each pair.
         grid: The searched inverse temperatures, ascending.
         accuracies: Accuracy of each pair at each value of `grid`, shape (pairs, grid).
@@ -411,7 +411,7 @@ class Study:
         )
 
     def accuracy(self, rows: Rows, inverse_temperatures: Floats) -> Floats:
-        """Return each row's accuracy at its inverse temperature, off the grid, too."""
+        """Interpolate each row's accuracy at its inverse temperature."""
         curves = self.accuracies[rows]
         interpolated = [
             np.interp(inverse_temperature, self.grid, curve)
@@ -434,7 +434,7 @@ class Study:
 
 
 def _weights(pairs: pd.DataFrame) -> Floats:
-    """Weight of each pair, mean 1; see `fit_ridge`."""
+    """Compute the weight of each pair, with mean 1; see `fit_ridge`."""
     if "log_variance" not in pairs:
         return np.ones(len(pairs))
     variance = pairs["log_variance"].to_numpy(np.float64)

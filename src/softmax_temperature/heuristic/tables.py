@@ -28,7 +28,7 @@ SQUARE_ROOT_RULE = "square root of dimension"
 VALIDATION_RULE = "chosen on validation"
 METHODS: tuple[regression.Method, ...] = ("least_squares", "ridge")
 
-# Results on left-out data sets, by subset of pairs, row of Table 1, and method.
+# Results on left-out data sets, keyed by subset of pairs, row of Table 1, and method.
 LeftOut: TypeAlias = Mapping[tuple[str, str, regression.Method], regression.LeaveOneOut]
 
 
@@ -92,7 +92,7 @@ def study_tables(
     selected: int,
     clear: pd.DataFrame,
 ) -> dict[str, pd.DataFrame]:
-    """Build the tables that are derived from the searches of a study, by name.
+    """Build the tables that are derived from the searches of a study, keyed by name.
 
     Args:
         table: One row per pair, with the keys of the pair, the columns from `optimum`,
@@ -202,7 +202,7 @@ def _rules(
 def _choices(
     table: pd.DataFrame, scores: pd.DataFrame, left_out: LeftOut
 ) -> dict[str, pd.DataFrame]:
-    """Collect the inverse temperature that each rule chooses for each pair, by rule."""
+    """Map each rule to the inverse temperatures that it chooses for the pairs."""
     scored = {
         str(rule): rows.drop(columns="rule") for rule, rows in scores.groupby("rule")
     }

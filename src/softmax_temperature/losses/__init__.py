@@ -1,6 +1,6 @@
 """Training losses: focal losses, their baselines, and tempered cross-entropies.
 
-All losses take logits of shape (n, classes), -inf for masked classes, and integer
+All losses take logits of shape (n, classes), where -inf masks a class, and integer
 labels of shape (n,). Losses that are defined for soft labels also accept class
 probabilities of shape (n, classes) as labels. A loss is computed on the device of the
 logits, in their dtype or in float32 if that dtype is narrower. By default it returns

@@ -50,7 +50,8 @@ class Loss(nn.Module):
     ) -> Tensor:
         """Return the loss of a batch.
 
-        Logits are (n, classes) and labels (n,), unless a subclass says otherwise.
+        The logits have shape (n, classes) and the labels (n,), unless a subclass says
+        otherwise.
         """
         raise NotImplementedError
 
@@ -62,10 +63,11 @@ class Loss(nn.Module):
 class SampleLoss(Loss):
     """Base class of losses with class weights, ignored labels and a reduction.
 
-    It is called with logits (n, classes) and labels (n,), or (n, classes, ...) and (n,
-    ...). A subclass defines `losses`, or computes the loss of a batch in its own
-    `forward`. If its loss is also defined for soft labels, which are floating-point
-    probabilities of the same shape as the logits, it defines `soft_losses` too.
+    The loss is called with logits (n, classes) and labels (n,), or with logits (n,
+    classes, ...) and labels (n, ...). A subclass defines `losses`, or computes the loss
+    of a batch in its own `forward`. If its loss is also defined for soft labels, which
+    are floating-point probabilities of the same shape as the logits, it defines
+    `soft_losses` too.
 
     Args:
         weight: Weight of each class, shape (classes,). As in
@@ -123,7 +125,7 @@ class SampleLoss(Loss):
         return cls(**options, ignore_index=None)
 
     def losses(self, logits: Tensor, labels: Tensor, epoch: float | None) -> Tensor:
-        """Return the loss of each sample, (n,); the logits are at least float32."""
+        """Return the loss of each sample, (n,), from logits in at least float32."""
         raise NotImplementedError
 
     def soft_losses(
@@ -177,12 +179,12 @@ class SampleLoss(Loss):
 
         Args:
             losses: Shape (rows,).
-            weights: Weights, shape (rows,); the mean divides by their sum. None to
-                divide by the number of rows.
+            weights: Weights of shape (rows,), by whose sum the mean divides. If None,
+                the mean divides by the number of rows.
             counted: Mask of the rows that count; None if all of them count.
             logits: The logits of the batch.
             labels: The labels of the batch; losses that are not reduced are returned in
-                their shape.
+                the shape of the labels.
         """
         if counted is not None and is_transformed(logits, labels):
             # The rows that do not count are still among the losses.

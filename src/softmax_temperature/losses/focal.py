@@ -34,8 +34,8 @@ def focal_loss(
     Args:
         logits: Shape (n, classes); -inf for masked classes.
         labels: Class indices (n,), or probabilities (n, classes).
-        gamma: Focusing parameter, at least 0: one number, or one per sample, (n,). With
-            0 the loss is the cross-entropy.
+        gamma: Focusing parameter, at least 0: either one number, or a tensor (n,) with
+            one number per sample. With 0 the loss is the cross-entropy.
         reduction: "mean", "sum" or "none", which returns (n,).
 
     Raises:
@@ -83,8 +83,9 @@ def soft_focal_terms(logits: Tensor, targets: Tensor, gamma: float | Tensor) -> 
 class FocalLoss(SampleLoss):
     """Focal loss, -(1 - p)^gamma log p, in nats (focal paper, section 4).
 
-    It is called with logits (n, classes) and labels (n,), or (n, classes, ...) and (n,
-    ...). Labels may be probabilities of the shape of the logits.
+    The loss is called with logits (n, classes) and labels (n,), or with logits (n,
+    classes, ...) and labels (n, ...). Labels may also be probabilities with the shape
+    of the logits.
 
     Args:
         gamma: Focusing parameter, at least 0; 0 gives the cross-entropy.

@@ -36,7 +36,7 @@ def label_smoothing_loss(
     Args:
         logits: Shape (n, classes); -inf for masked classes.
         labels: Class indices (n,), or probabilities (n, classes).
-        smoothing: In [0, (classes - 1) / classes]; the upper end gives a uniform
+        smoothing: Number in [0, (classes - 1) / classes]; the upper end gives a uniform
             target.
 
     Returns:

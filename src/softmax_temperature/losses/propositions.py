@@ -1,4 +1,4 @@
-"""Numbers from the focal paper's theory, and autograd checks of its propositions."""
+"""Values that follow from the focal paper's theory, and checks of its propositions."""
 
 import math
 from typing import NamedTuple

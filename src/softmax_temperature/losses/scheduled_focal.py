@@ -28,8 +28,9 @@ def scheduled_gamma(
 
     Args:
         epoch: The epoch, counted from 0.
-        gammas: One gamma for each interval between milestones.
-        milestones: Ascending epochs at which the next gamma starts.
+        gammas: One gamma for the epochs before each milestone, and one for the epochs
+            after the last milestone.
+        milestones: Epochs, in ascending order, at which the next gamma takes effect.
 
     Raises:
         ValueError: If a number is negative, `milestones` do not ascend, or `gammas`

@@ -1,6 +1,6 @@
 """Cross-entropies of logits times an inverse temperature.
 
-The temperature_check paper (abstract) uses this cross-entropy as it is; the
+The temperature_check paper (abstract) uses this cross-entropy unchanged; the
 classifier_temperature paper (section 3.1) divides it by the inverse temperature.
 """
 
@@ -33,7 +33,7 @@ def rescaled_cross_entropy(
     Args:
         logits: Shape (n, classes); -inf for masked classes.
         labels: Class indices (n,), or probabilities (n, classes).
-        inverse_temperature: alpha, finite and positive.
+        inverse_temperature: The factor alpha, finite and positive.
 
     Returns:
         The mean over the batch, in nats divided by alpha.

@@ -31,7 +31,8 @@ def gradient_ratio(true_probs: Tensor, gamma: float | Tensor) -> Tensor:
 
     Args:
         true_probs: Probabilities of the true class, of any shape, floating point.
-        gamma: At least 0, a number or a tensor that broadcasts to `true_probs`.
+        gamma: A number of at least 0, or a tensor of such numbers that broadcasts to
+            the shape of `true_probs`.
 
     Returns:
         g, in the dtype of `true_probs`.
@@ -64,7 +65,7 @@ def gamma_star(p0: float | Tensor) -> Tensor:
             would be 0.
 
     Returns:
-        gamma*, in the shape of `p0`, float64.
+        gamma*, a float64 tensor in the shape of `p0`.
 
     Raises:
         ValueError: If an entry of `p0` is outside (0, 0.5).

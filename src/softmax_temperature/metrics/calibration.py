@@ -1,4 +1,4 @@
-"""The calibration errors in section 2 of the focal paper, and their bias."""
+"""Calibration errors from section 2 of the focal paper, and estimates of their bias."""
 
 import math
 from collections.abc import Iterator
@@ -17,9 +17,9 @@ from softmax_temperature.metrics.checks import (
 from softmax_temperature.metrics.class_order import check_class_order
 from softmax_temperature.metrics.probability_check import check_probs
 
-# Maximum number of elements of a temporary wherever rows are processed in pieces. In
-# float64 such a temporary takes 16 MiB, which the allocator can reuse for the next
-# piece.
+# Maximum number of elements of a temporary tensor wherever rows are processed in
+# pieces. In float64 such a tensor takes 16 MiB, which the allocator can reuse for the
+# next piece.
 CHUNK = 2**21
 # Number of simulations for the noise floor. With 500 simulations, the floor's standard
 # error is 1 % of the floor.
@@ -31,12 +31,12 @@ class ReliabilityBins:
     """Equal-width bins of a reliability diagram (focal paper, Figure A.1).
 
     Attributes:
-        edges: Edges of the bins, from 0 to 1, shape (bins + 1,), float64.
-        counts: Number of samples in each bin, shape (bins,), int64.
-        confidence: Mean confidence in each bin, shape (bins,), float64; NaN in an empty
-            bin.
-        accuracy: Share of correct predictions in each bin, shape (bins,), float64; NaN
-            in an empty bin.
+        edges: Edges of the bins, from 0 to 1; float64 tensor of shape (bins + 1,).
+        counts: Number of samples in each bin; int64 tensor of shape (bins,).
+        confidence: Mean confidence in each bin; float64 tensor of shape (bins,), NaN in
+            an empty bin.
+        accuracy: Share of correct predictions in each bin; float64 tensor of shape
+            (bins,), NaN in an empty bin.
     """
 
     edges: Tensor
@@ -75,17 +75,17 @@ def expected_calibration_error(
     `noise_floor` and `debiased_calibration_error`.
 
     Args:
-        probs: Shape (n, classes), floating point; rows sum to one.
-        labels: True classes, shape (n,), integers.
+        probs: Floating-point tensor of shape (n, classes) whose rows sum to one.
+        labels: Integer true classes of shape (n,).
         bins: Number of bins on [0, 1].
 
     Returns:
-        A scalar in [0, 1], float64.
+        A float64 scalar in [0, 1].
 
     Raises:
         ValueError: If the shapes disagree, a probability is outside [0, 1], a row does
             not sum to one, a label is out of range, the labels evidently number the
-            classes in another order than the columns, or `bins` is below 1.
+            classes in a different order from the columns, or `bins` is below 1.
     """
     table = reliability_bins(probs, labels, bins=bins)
     return (table.shares * table.gaps.abs()).sum()
@@ -107,10 +107,10 @@ def adaptive_calibration_error(
     """ECE over bins of equal mass (AdaECE, section 2).
 
     Bin sizes differ by at most one: if `bins` does not divide n, the first `n % bins`
-    bins, which have the lowest confidence, hold one sample more. All samples are used.
-    If samples of equal confidence lie at an edge, the correct and the wrong samples are
-    split between the two bins in the same proportion. Arguments, return value and
-    errors are those of `expected_calibration_error`.
+    bins, which have the lowest confidence, contain one more sample. All samples are
+    used. If samples of equal confidence lie at an edge, the correct and the wrong
+    samples are split between the two bins in the same proportion. Arguments, return
+    value and errors are those of `expected_calibration_error`.
     """
     # Deviation: we use all samples. The released code interpolates bin edges between
     # sorted confidences and leaves the bins open on the left, which drops the smallest
@@ -149,12 +149,12 @@ def noise_floor(probs: Tensor, *, bins: int = 15, seed: int = 0) -> Tensor:
     near this value is not evidence of miscalibration.
 
     Args:
-        probs: Shape (n, classes), floating point; rows sum to one.
+        probs: Floating-point tensor of shape (n, classes) whose rows sum to one.
         bins: Number of bins on [0, 1].
         seed: Seed of the draws, at least 0.
 
     Returns:
-        A scalar in [0, 1], float64.
+        A float64 scalar in [0, 1].
 
     Raises:
         ValueError: If an argument is malformed.
@@ -192,7 +192,10 @@ def _checked(probs: Tensor, labels: Tensor, bins: int) -> Tensor:
 
 
 def _top_label(probs: Tensor, labels: Tensor, bins: int) -> tuple[Tensor, Tensor]:
-    """Confidences, and 1 for right and 0 for wrong predictions, each (n,), float64."""
+    """Return the confidences, and 1 for each right and 0 for each wrong prediction.
+
+    Both are float64 tensors of shape (n,).
+    """
     probs = _checked(probs, labels, bins)
     confidences, predicted = probs.detach().double().max(dim=1)
     return confidences, (predicted == labels.long()).double()
@@ -203,7 +206,7 @@ def row_pieces(
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield slices of the rows of `scores / temperature` in float64, with their labels.
 
-    A slice has at most `CHUNK` elements, unless a single row is longer.
+    A slice has at most `CHUNK` elements, unless a single row has more.
     """
     rows = max(1, CHUNK // scores.shape[1])
     pieces = zip(scores.detach().split(rows), labels.split(rows), strict=True)
@@ -214,7 +217,10 @@ def row_pieces(
 def bins_of_predictions(
     confidences: Tensor, correct: Tensor, bins: int
 ) -> ReliabilityBins:
-    """The equal-width bins of n predictions; both tensors have shape (n,), float64."""
+    """Return the equal-width bins of n predictions.
+
+    Both tensors are float64 and have shape (n,).
+    """
     index = equal_width_bins(confidences, bins)
     counts = torch.bincount(index, minlength=bins)
     edges = torch.arange(bins + 1, dtype=torch.float64, device=counts.device) / bins
@@ -224,7 +230,10 @@ def bins_of_predictions(
 
 
 def floor_of_confidences(confidences: Tensor, bins: int, seed: int) -> Tensor:
-    """The noise floor of predictions, a scalar; `confidences` are float64, (n,)."""
+    """Return the noise floor of predictions as a scalar.
+
+    The confidences are a float64 tensor of shape (n,).
+    """
     membership = F.one_hot(equal_width_bins(confidences, bins), bins).double()
     expected = confidences @ membership
     generator = np.random.default_rng(seed)
@@ -264,7 +273,7 @@ def class_cells(probs: Tensor, bins: int) -> Tensor:
 
 
 def equal_width_bins(values: Tensor, bins: int) -> Tensor:
-    """Index of the bin of each value in [0, 1], int64.
+    """Return the int64 index of the bin that contains each value in [0, 1].
 
     Bins are closed on the right, (a, b], and the first also includes 0.
     """

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 # Another numbering of the labels counts as better only if it agrees with more
-# predictions than the given numbering does, and if the difference is at least this many
+# predictions than the given numbering does, and if the difference exceeds this many
 # standard deviations.
 CLEAR_DIFFERENCE = 4
 # Labels are judged to count from 1 only if the labels minus 1 agree with the
@@ -47,17 +47,17 @@ PIECE = 1 << 20
 WIDE_LIMITS = tuple(
     torch.finfo(dtype).max for dtype in (torch.bfloat16, torch.float32, torch.float64)
 )
-# A negative logit is judged to fill masks if the gap between it and the next larger
-# logit is more than this many times the range of all larger logits, and if it occurs in
-# at least the share `FILL_SHARE` of the rows. Tables of fewer than `FEWEST_FILLED` rows
-# are not judged.
+# A negative logit is judged to mark masked classes if the gap between it and the next
+# larger logit is more than this many times the range of all larger logits, and if it
+# occurs in at least the share `FILL_SHARE` of the rows. Tables of fewer than
+# `FEWEST_FILLED` rows are not judged.
 FILL_DISTANCE = 100
 FILL_SHARE = 0.1
 FEWEST_FILLED = 20
 # A negative logit that occurs in at least the share `TOP_SHARE` of the rows is judged
-# to fill masks even if the gap is only `TOP_DISTANCE` times the range, as in a file
-# that has only the largest logits of each row. Clipping the logits would not leave such
-# a gap.
+# to mark masked classes even if the gap is only `TOP_DISTANCE` times the range, as in a
+# file that has only the largest logits of each row. Clipping the logits would not leave
+# such a gap.
 TOP_DISTANCE = 2
 TOP_SHARE = 0.9
 AT_LIMIT = (
@@ -91,12 +91,12 @@ def check_logits(
     """Refuse logits whose shape, dtype or values are wrong.
 
     Args:
-        logits: Shape (n, classes), floating point, with at least one row and two
-            classes; finite, except as `masked` allows.
+        logits: Floating-point tensor of shape (n, classes), with at least one row and
+            two classes. Its values must be finite, except as `masked` allows.
         name: Name of the argument in messages.
         values: Whether to check values as well as shape and dtype.
-        masked: Whether a logit of -inf may mask a class in a row; at least one class
-            must stay unmasked.
+        masked: Whether a logit of -inf may mask a class in a row; at least one class of
+            each row must stay unmasked.
     """
     check_tensor(logits, name)
     _check_not_decided(logits, name)
@@ -136,7 +136,10 @@ def check_logits(
 
 
 def predicted_classes(name: str) -> ArgumentError:
-    """The error for predicted classes, as numbers or one-hot, given as scores."""
+    """Return the error for scores that are in fact predicted classes.
+
+    The classes may be given as numbers or as one-hot rows.
+    """
     return ArgumentError(
         f"{name} must be numbers of shape (n, classes), but they look like predicted "
         "classes",
@@ -147,8 +150,9 @@ def predicted_classes(name: str) -> ArgumentError:
 def _check_not_decided(scores: Tensor, name: str) -> None:
     """Refuse whole numbers that are evidently predicted classes, not scores.
 
-    They have one number per row, or are one-hot integers. One-hot floats are accepted:
-    a tree may return them as probabilities, and they may be logits of a toy example.
+    Such numbers are either one per row or one-hot integers. One-hot floats are
+    accepted: a decision tree may return them as probabilities, and they may be logits
+    of a toy example.
     """
     if scores.is_complex() or scores.dtype == torch.bool or not scores.numel():
         return
@@ -169,7 +173,8 @@ def check_below_limit(largest: Tensor, logits: Tensor, name: str = "logits") -> 
     """Refuse logits equal to the largest float of a type, which replaces infinity.
 
     Args:
-        largest: The largest logit of each row, or of all rows, in one dimension.
+        largest: One-dimensional tensor of the largest logit of each row, or of only the
+            largest of all rows.
         logits: Shape (n, classes); finite, or -inf where a class is masked.
         name: Name of the argument in messages.
     """
@@ -188,10 +193,11 @@ def check_argument_order(scores: Any, labels: Any, *, name: str = "logits") -> N
     """Refuse labels in place of scores and scores in place of labels.
 
     Losses in Keras and metrics in scikit-learn take the labels first. Soft labels have
-    the shape of the scores, so only two signs reveal that they are swapped. The first
-    is that the labels alone require a gradient. They may also be learned for fixed
-    logits, so the scores must sum to one in each row as well, unless they cannot be
-    read. The second is that all scores are one-hot, and the labels are not.
+    the same shape as the scores, so only two signs reveal a swap. The first is that
+    only the labels require a gradient. Because labels may also be learned for fixed
+    logits, the scores must in addition sum to one in each row; this condition is
+    skipped if their values cannot be read. The second sign is that all scores are
+    one-hot, and the labels are not.
 
     Args:
         scores: Logits or probabilities, shape (n, classes, ...).
@@ -208,12 +214,12 @@ def check_argument_order(scores: Any, labels: Any, *, name: str = "logits") -> N
 
 
 def _sign_of_swap(scores: Tensor, labels: Tensor, name: str) -> tuple[str, str] | None:
-    """The fault and the remedy if scores and floating-point labels are swapped."""
+    """Return the fault and remedy if scores and soft labels are swapped, or None."""
     first = f"Give the {name} first."
     if scores.requires_grad or scores.is_complex():
         return None
     if scores.shape == (labels.shape[0], *labels.shape[2:]):
-        # Class indices before the scores of each sample or pixel.
+        # Class indices were passed before the scores of each sample or pixel.
         shapes = f"got shapes {tuple(scores.shape)} and {tuple(labels.shape)}"
         whole = not scores.is_floating_point()
         return (shapes, first) if whole or scores.ndim == 1 else None
@@ -222,7 +228,8 @@ def _sign_of_swap(scores: Tensor, labels: Tensor, name: str) -> tuple[str, str] 
     if torch.is_grad_enabled() and labels.requires_grad:
         remedy = f"{first} If they are in this order, detach the labels."
         fault = f"only the labels require a gradient, not the {name}"
-        # Wait for a GPU here, because labels hardly ever have a gradient.
+        # It is acceptable to wait for a GPU here, because labels hardly ever require a
+        # gradient.
         swapped = is_transformed(scores, labels) or _sum_to_one(scores)
         return (fault, remedy) if swapped else None
     return (
@@ -233,9 +240,10 @@ def _sign_of_swap(scores: Tensor, labels: Tensor, name: str) -> tuple[str, str] 
 
 
 def _only_first_is_one_hot(scores: Tensor, labels: Tensor) -> bool:
-    """Whether scores in at least `FEWEST_IN_ORDER` rows, but not labels, are one-hot.
+    """Whether the scores are one-hot and the labels are not.
 
-    The first row rules this out for almost all scores.
+    Fewer than `FEWEST_IN_ORDER` rows are not judged. For almost all scores, the first
+    row already gives the answer.
     """
     few = scores.numel() < FEWEST_IN_ORDER * scores.shape[1]
     if few or not may_be_read(scores, labels) or not is_one_hot(scores[:1]):
@@ -267,7 +275,7 @@ def check_labels(
     """Refuse labels whose shape, dtype, device or values are wrong.
 
     Args:
-        labels: Shape (n,), integers in [0, classes), on the device of the scores.
+        labels: Integers in [0, classes), of shape (n,), on the device of the scores.
         scores: Logits or probabilities, shape (n, classes).
         name: Name of the argument in messages.
         values: Whether to check values as well as shape, dtype and device.
@@ -310,11 +318,12 @@ def check_not_shifted(labels: Tensor, scores: Tensor, name: str = "labels") -> N
     1. A label equal to the number of classes need not be considered, because
     `check_labels` refuses it.
 
-    Labels whose smallest is 1 may also be right: class 0, such as the background, may
-    be left out, and a poor model may still predict it often. Labels are therefore
-    refused only if two conditions hold. In at least half of the rows, the prediction is
-    the label minus 1. For almost every label, the label minus 1 is the most frequent
-    prediction, and is predicted at least twice as often as the label itself.
+    Labels whose minimum is 1 may also be right: the samples of class 0, such as the
+    background, may have been left out, and a poor model may still predict that class
+    often. Labels are therefore refused only if two conditions hold. In at least half of
+    the rows, the prediction is the label minus 1. For almost every label, the label
+    minus 1 is the most frequent prediction, and is predicted at least twice as often as
+    the label itself.
 
     Args:
         labels: Shape (n,), in [0, classes).
@@ -338,9 +347,10 @@ def check_not_shifted(labels: Tensor, scores: Tensor, name: str = "labels") -> N
 def check_no_background(labels: Tensor, scores: Tensor, name: str = "labels") -> None:
     """Refuse scores whose first column evidently belongs to no class of the labels.
 
-    Some networks have a background in front of their classes. The evidence is as for
-    labels that count from 1 (`check_not_shifted`), in the other direction. Labels are
-    judged only if the last column is the only one behind their largest number.
+    Some networks have a background column before the columns of their classes. The
+    evidence is the same as for labels that count from 1 (`check_not_shifted`), but with
+    a shift in the other direction. Labels are judged only if the largest label is the
+    index of the second-to-last column.
 
     Args:
         labels: Shape (n,), in [0, classes).
@@ -363,9 +373,9 @@ def check_no_background(labels: Tensor, scores: Tensor, name: str = "labels") ->
 
 
 def _shift(labels: Tensor, predicted: Tensor, classes: int) -> tuple[int, int] | None:
-    """The numbers of predictions that are right with and without a shift by one.
+    """Return how many predictions are right with and without a shift by one.
 
-    None if the shift is not evident.
+    The result is None if the shift is not evident.
     """
     agrees = predicted == labels - 1
     if len(predicted[agrees].unique()) < 2:
@@ -385,9 +395,9 @@ def _shift(labels: Tensor, predicted: Tensor, classes: int) -> tuple[int, int] |
 def _share_of_shifted_classes(labels: Tensor, predicted: Tensor, classes: int) -> float:
     """Share of the labels whose rows are evidently predicted as the label minus 1.
 
-    The label minus 1 is then the most frequent prediction, and `SHIFTED_RATIO` times as
-    frequent as the label itself. Only labels that have at least `ENOUGH_ROWS` rows
-    count or, if there are none, the labels that have the most rows.
+    The label minus 1 is then the most frequent prediction, and at least `SHIFTED_RATIO`
+    times as frequent as the label itself. Only labels with at least `ENOUGH_ROWS` rows
+    are considered. If there are none, the labels with the most rows are.
 
     Args:
         labels: Shape (n,), at least 1.
@@ -442,9 +452,9 @@ def check_not_wrapped(
 def _check_unmasked(labels: Tensor, scores: Tensor, name: str) -> None:
     """Raise ArgumentError if a label is a class that is masked in its row.
 
-    The logit of such a class is -inf, the lower end of a floating-point type, or a
-    number such as -1e4 that fills masks (`_is_fill`). Such a logit would dominate a fit
-    or a mean.
+    The logit of such a class is -inf, the lowest number of a floating-point type, or a
+    number such as -1e4 that marks masked classes (`_is_fill`). Such a logit would
+    dominate a fit or a mean.
     """
     label_scores = scores.detach().gather(1, labels.long()[:, None]).squeeze(1)
     lowest, row = (each.item() for each in label_scores.min(dim=0))
@@ -466,7 +476,7 @@ def _check_unmasked(labels: Tensor, scores: Tensor, name: str) -> None:
 
 
 def _is_fill(lowest: float, label_scores: Tensor, scores: Tensor) -> bool:
-    """Whether `lowest`, the lowest score of any label, evidently fills masks.
+    """Whether `lowest`, the lowest score of any label, evidently marks masked classes.
 
     Args:
         lowest: The smallest of `label_scores`.
@@ -475,7 +485,7 @@ def _is_fill(lowest: float, label_scores: Tensor, scores: Tensor) -> bool:
     """
     if lowest >= 0 or len(scores) < FEWEST_FILLED:
         return False
-    # The scores of labels alone rule this out for almost all tables.
+    # For almost all tables, the scores of the labels alone rule this out.
     highest = scores.max().item()
     others = label_scores[label_scores > lowest]
     if len(others) and not _is_below(
@@ -525,7 +535,7 @@ def check_tensor(value: Any, name: str) -> None:
 
 
 def is_list_of_tables(value: Any) -> bool:
-    """Whether `value` is a list of two or more tables with equally many rows."""
+    """Whether `value` is a list of two or more tables with the same number of rows."""
     if not isinstance(value, list | tuple) or len(value) < 2:
         return False
     if not all(isinstance(each, Tensor | np.ndarray) for each in value):
@@ -555,7 +565,7 @@ def is_one_hot(labels: Any) -> bool:
 
 
 def is_binary(labels: Any) -> bool:
-    """Whether `labels`, a tensor or an array, are all 0 or 1, or truth values."""
+    """Whether all entries of a tensor or an array are 0, 1 or truth values."""
     return bool(((labels == 0) | (labels == 1)).all())
 
 
@@ -567,7 +577,8 @@ def label_shape_remedy(
     Args:
         labels: Shape of the labels.
         scores: Shape of the scores, (n, classes).
-        one_hot: Whether labels of the shape of the scores are one-hot.
+        one_hot: Whether the labels are one-hot. It matters only if they have the shape
+            of the scores.
     """
     rows, classes = scores
     if labels == scores and not one_hot:
@@ -600,7 +611,7 @@ def _label_range_remedy(low: int, high: int, classes: int) -> str:
 
 
 def check_embeddings(embeddings: Tensor, name: str = "embeddings") -> Tensor:
-    """Refuse embeddings that are not finite floats (n, dim), or have a row of zeros.
+    """Refuse embeddings unless they are finite floats (n, dim) without a row of zeros.
 
     Returns:
         The largest absolute entry of each embedding, shape (n, 1).
@@ -723,7 +734,7 @@ def check_count(value: int, name: str, *, least: int) -> int:
 
 
 def check_bootstrap(bootstrap: int, *, optional: bool = True) -> int:
-    """Return the number of resamples as an int, or refuse it as too few.
+    """Return the number of resamples as an int, or raise an error if it is too small.
 
     Args:
         bootstrap: The argument.
@@ -737,7 +748,7 @@ def check_bootstrap(bootstrap: int, *, optional: bool = True) -> int:
 
 
 def check_flag(value: bool, name: str) -> None:
-    """Raise TypeError unless `value` is a bool: Python takes the text "no" for true."""
+    """Raise TypeError unless `value` is a bool; Python treats the text "no" as true."""
     if not isinstance(value, bool | np.bool_):
         raise TypeError(f"{name} must be true or false, got {value!r}")
 
@@ -831,13 +842,13 @@ def check_gamma(gamma: float | Tensor) -> None:
 
 
 def may_be_read(*tensors: Tensor) -> bool:
-    """Whether the tensors' values can be read without a wait for a GPU."""
+    """Whether the tensors' values can be read without waiting for a GPU."""
     on_cpu = all(tensor.device.type == "cpu" for tensor in tensors)
     return on_cpu and not is_transformed(*tensors)
 
 
 def is_transformed(*tensors: Tensor) -> bool:
-    """Whether torch compiles the code, or `torch.vmap` runs it for many samples.
+    """Whether torch is compiling the code, or `torch.vmap` is vectorising it.
 
     The values of the tensors can then not be read, and no shape may depend on them.
     """

@@ -1,9 +1,10 @@
-"""The check that the axes of logits and labels are those as which they are read.
+"""Check that the axes of logits and labels are in the order in which they are read.
 
 Logits of tokens may have the shape (batch, tokens, classes), and those of pixels
-(images, classes, height, width). If the dimensions are equally long, a shape does not
-show which of them holds the classes. Labels do: the logits of the labels are high in
-the dimension of the classes, and no higher than others in any other dimension.
+(images, classes, height, width). If these dimensions are equally long, the shape does
+not show which of them is that of the classes. The labels do: along the dimension of the
+classes, the labels' logits are higher than others; along any other dimension, they are
+not.
 """
 
 import math
@@ -18,12 +19,12 @@ from softmax_temperature.metrics.checks import (
     ArgumentError,
 )
 
-# In the other reading, the labels' mean rank must be this many times as far above
-# that of chance. Where both dimensions cross, they have a logit in common, so that the
-# wrong one also says something about the labels: with two classes, up to half as much
-# as the right one.
+# The excess of the labels' mean rank over that of chance must be at least this many
+# times as large in the other reading as in the given one. For each label, both readings
+# share one logit, so that even the wrong reading tells something about the labels: with
+# two classes, up to half as much as the right one.
 CLEAR_RATIO = 1.5
-# The largest number of logits that are judged.
+# The largest number of logits that are examined.
 MOST_LOGITS = 4_000_000
 
 
@@ -31,8 +32,9 @@ class Ranks(NamedTuple):
     """How high the labels' logits rank in two readings of the logits.
 
     Attributes:
-        given: Share of the other classes whose logits are lower, minus one half, for
-            each label; equal logits count half. Shape (n,), float64.
+        given: For each label, the share of the other classes whose logits are lower,
+            minus one half. An equal logit counts as one half. The tensor is float64 and
+            has shape (n,).
         other: The same in the other reading.
         samples: The sample of each label, shape (n,).
     """
@@ -45,7 +47,7 @@ class Ranks(NamedTuple):
 def check_axes(
     labels: Tensor, logits: Tensor, *, names: tuple[str, str] = ("labels", "logits")
 ) -> None:
-    """Refuse logits and labels whose axes evidently have another order.
+    """Refuse logits and labels whose axes are evidently in a different order.
 
     Shapes do not show the order of axes that are equally long: the classes may be in
     the last dimension of the logits, and label maps may have their rows and columns
@@ -54,7 +56,7 @@ def check_axes(
     Args:
         labels: Shape (n, ...). Labels outside [0, classes) are left out.
         logits: Shape (n, classes, ...).
-        names: Names of both in messages.
+        names: Names of the labels and of the logits in messages.
     """
     if labels.ndim < 2 or not labels.numel() or logits.shape[1] < 2:
         return
@@ -84,7 +86,7 @@ def check_axes(
 
 
 def check_not_transposed(labels: Tensor, scores: Tensor, name: str = "labels") -> None:
-    """Refuse scores (n, n) that evidently have a row per class, not a column.
+    """Refuse scores (n, n) that evidently have one row, not one column, per class.
 
     Args:
         labels: Shape (n,), in [0, classes).
@@ -111,7 +113,9 @@ def _right(labels: Tensor, logits: Tensor) -> int:
 
 
 def _ranks(labels: Tensor, given: Tensor, other: Tensor) -> Ranks | None:
-    """The ranks of the labels' logits in two readings; None if not known.
+    """Return the ranks of the labels' logits in two readings.
+
+    The result is None if no label is in range, or if a logit is NaN.
 
     Args:
         labels: Shape (n, ...), int64.
@@ -140,7 +144,7 @@ def _ranks(labels: Tensor, given: Tensor, other: Tensor) -> Ranks | None:
 
 
 def _by_sample(ranks: Ranks, samples: int) -> Ranks:
-    """The sums of the ranks of each sample."""
+    """Sum the ranks of each sample."""
     given, other = (
         each.new_zeros(samples).index_add(0, ranks.samples, each) for each in ranks[:2]
     )
@@ -159,5 +163,5 @@ def _is_other(ranks: Ranks | None) -> bool:
 
 
 def _deviations(values: Tensor) -> float:
-    """The sum of `values` in units of its standard deviation if their mean is 0."""
+    """Return the sum of `values` in standard deviations, for values of mean 0."""
     return values.sum().item() / max(values.square().sum().sqrt().item(), 1e-12)

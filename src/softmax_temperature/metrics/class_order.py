@@ -29,14 +29,15 @@ from softmax_temperature.metrics.pair_columns import check_not_pairs
 from softmax_temperature.metrics.sorted_rows import are_sorted, check_not_sorted
 
 # Another order must win by this many standard deviations both in the classes that it
-# moves up and in those that it moves down, because a model of ordered classes that
-# guesses too high is wrong in one direction only.
+# moves up and in those that it moves down, because a model that tends to predict too
+# high a class, among ordered classes, is wrong in one direction only.
 CLEAR_DIRECTION = 2
 # A class is suspicious if at most this share of its rows is predicted correctly.
 LOW_RECALL = 0.25
-# An order that was found in the predictions must agree with them this many times as
-# often as the given order. Unless it agrees with at least half of the predictions from
-# which it was found, it must also agree this many times as often as chance.
+# An order that was found in the predictions must agree with them at least this many
+# times as often as the given order does. Unless it agrees with at least half of the
+# predictions from which it was found, it must also agree at least this many times as
+# often as chance.
 FOUND_RATIO = 4
 # An accuracy counts as no better than chance if it is at most `NEAR_CHANCE` standard
 # deviations above chance. An accuracy on fewer than `FEWEST_ROWS` rows is not judged.
@@ -47,9 +48,9 @@ MOST_STEPS = 30
 # The largest number of classes for which a message shows the whole order.
 MOST_SHOWN = 20
 CHECK_ORDER = "check that labels and columns are in the same order"
-# It is remarkable if more than this share of the predictions are of classes without
-# labels. A class counts if it is predicted for at least `OFTEN` rows, because among a
-# few rows of many classes most classes have no label.
+# A message points out if more than this share of the predictions are classes that no
+# label has. Only classes that are predicted for at least `OFTEN` rows are counted,
+# because in a table of few rows and many classes, most classes have no label.
 MOST_WITHOUT_LABELS = 0.2
 OFTEN = 10
 
@@ -69,7 +70,7 @@ class Order(NamedTuple):
 
 
 class Votes(NamedTuple):
-    """Numbers of correctly predicted rows, by label, in two orders of the columns.
+    """For each label, the number of correctly predicted rows in two column orders.
 
     Attributes:
         rows: Number of rows of each label, shape (classes,), float64.
@@ -87,22 +88,23 @@ def check_class_order(
 ) -> None:
     """Refuse labels that evidently do not number the classes in the columns' order.
 
-    Labels that count from 1 are refused, and so are scores with a background in front
-    of the classes, and orders that come from sorting numbers as texts. The evidence is
-    that the model agrees much more often with the labels in the other order. Two
-    classes are not judged, because a bad model may mistake each for the other. Also
-    refused are rows that were sorted apart from their labels (`check_not_sorted`),
-    scores with a row for each class (`check_not_transposed`), and scores with a column
-    for each pair of classes (`check_not_pairs`).
+    Labels that count from 1 are refused, and so are scores with a background column
+    before those of the classes, and orders that come from sorting class numbers as
+    texts. The evidence is that the predictions agree with the labels much more often in
+    the other order. Two classes are not judged, because a bad model may mistake each
+    for the other. Also refused are rows whose scores were sorted without renumbering
+    the labels (`check_not_sorted`), scores with a row for each class
+    (`check_not_transposed`), and scores with a column for each pair of classes
+    (`check_not_pairs`).
 
     Args:
         labels: Shape (n,), in [0, classes).
         scores: Logits or probabilities, shape (n, classes).
         name: Name of the labels in messages.
-        any_order: Whether to refuse any other order, too. Pass True only where such an
-            order can only be a mistake, as in a fit. Pass False for metrics: if a model
-            is attacked, its predictions may agree with another order, and the low
-            accuracy is then a result to report.
+        any_order: Whether to refuse any other order as well. This should be True only
+            where such an order can only be a mistake, as in a fit. It should be False
+            for metrics: the predictions of a model under attack may agree with a
+            different order, and the low accuracy is then a result to report.
     """
     check_not_transposed(labels, scores, name)
     check_not_sorted(labels, scores, name)
@@ -158,7 +160,7 @@ def no_better_than_chance(labels: Tensor, scores: Tensor) -> bool:
 
 
 def threshold_hint(labels: Tensor, scores: Tensor) -> str:
-    """A sentence about scores of two classes whose threshold is evidently not 0.
+    """Return a sentence about two-class scores whose threshold is evidently not 0.
 
     Every row is then predicted as the same class although the scores tell the classes
     apart, as with a credit score from 300 to 850. The evidence is that two likelihood
@@ -210,10 +212,10 @@ def threshold_hint(labels: Tensor, scores: Tensor) -> str:
 
 
 def _logistic(columns: Tensor, labels: Tensor) -> tuple[float, list[float]]:
-    """The least negative log-likelihood of a logistic regression, with its weights.
+    """Fit a logistic regression; return its negative log-likelihood and its weights.
 
-    Newton's method with halved steps. If the columns separate the labels, the weights
-    are those of its last step.
+    The fit uses Newton's method, and halves a step as long as it increases the loss. If
+    the columns separate the labels, the weights are those of the last step.
 
     Args:
         columns: Shape (n, weights), float64.
@@ -240,7 +242,7 @@ def _logistic(columns: Tensor, labels: Tensor) -> tuple[float, list[float]]:
 
 
 def predictions_without_labels(labels: Tensor, scores: Tensor) -> str:
-    """A sentence about predictions of classes that no label has; empty if they are few.
+    """Return a sentence about frequent predictions of classes that no label has, or "".
 
     Args:
         labels: Shape (n,), in [0, classes).
@@ -313,11 +315,10 @@ def _is_clear(votes: Votes, columns: Tensor) -> bool:
 
 
 def _is_spread(votes: Votes, labels: Tensor, predicted: Tensor) -> bool:
-    """Whether the other order gives almost every label its most frequent prediction.
+    """Whether the other order maps almost every label to its most frequent prediction.
 
-    Labels that have fewer than `ENOUGH_ROWS` rows do not count. If no label has that
-    many rows, the other order must be right for at least the share `LOW_RECALL` of all
-    rows.
+    Labels with fewer than `ENOUGH_ROWS` rows are left out. If no label has that many
+    rows, the other order must be right for at least the share `LOW_RECALL` of all rows.
     """
     judged = votes.rows >= ENOUGH_ROWS
     if not bool(judged.any()):

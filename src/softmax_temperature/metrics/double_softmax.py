@@ -1,10 +1,11 @@
-"""The check for a softmax of probabilities, as a second softmax in a network gives.
+"""Check for a softmax of probabilities, which a second softmax in a network returns.
 
 Such a softmax q can be undone: the probabilities p of a row are log q plus a number
-that makes them sum to one. A model that is merely unsure also has logarithms that span
-little, so the same computation may give it numbers in [0, 1] by chance. But 0 and 1 are
-then no bounds: either no row comes near them, or some rows cross them. The rows of a
-softmax of probabilities come as near as rounding lets them, and none crosses.
+that makes them sum to one. If a model is merely unsure, the logarithms of its
+probabilities also span a small range, so the same computation may yield numbers in [0,
+1] by chance. But 0 and 1 are then not bounds: either no row comes near them, or some
+rows lie beyond them. If a softmax of probabilities is undone, some rows come as near to
+the bounds as rounding allows, and none lies beyond them.
 """
 
 import math
@@ -18,7 +19,7 @@ from softmax_temperature.metrics.checks import (
     ArgumentError,
 )
 
-# Tables of fewer rows are not judged.
+# Tables with fewer rows than this are not judged.
 FEWEST_ROWS = 20
 # At least this many rows must touch a bound, and the rows' largest p must have at least
 # this many distinct values.
@@ -27,12 +28,12 @@ FEWEST_TOUCHES = 5
 # bound if its smallest p times the number of classes is closer to 0 than this.
 TOUCH = 1e-3
 # Tables whose rounding error, in p, is larger than this are not judged. For two
-# classes, a row has only one number that can touch a bound, so the error must be
-# smaller. It is that of probabilities with three decimals.
+# classes, a row has only one number that can touch a bound, so the limit is smaller: it
+# is the error of probabilities with three decimals.
 LARGEST_ERROR = 0.02
 LARGEST_ERROR_OF_TWO = 4e-3
-# The rows' largest p must span at least this range and reach this number. Those of an
-# untrained network do not.
+# The largest p of the rows must span at least `LEAST_RANGE` and reach `LEAST_REACH`.
+# Those of an untrained network do not.
 LEAST_RANGE = 0.2
 LEAST_REACH = 0.6
 # Numbers of decimals to which users round, and the largest error, in units of the last
@@ -97,7 +98,7 @@ def check_not_double(
 
 
 def check_not_log_double(logits: Tensor, low: Tensor, *, name: str) -> None:
-    """Refuse logits that are probabilities plus a number in each row.
+    """Refuse logits that are probabilities plus a constant in each row.
 
     The logarithms of a softmax of probabilities are such logits.
 
@@ -132,9 +133,9 @@ def check_not_log_double(logits: Tensor, low: Tensor, *, name: str) -> None:
 
 
 def _undone(logs: Tensor) -> tuple[Tensor, Tensor]:
-    """The smallest and the largest number of each row that was shifted to sum to one.
+    """Return the smallest and largest number of each row, shifted to sum to one.
 
-    Both have the shape (n,), in float64.
+    Both are float64 tensors of shape (n,).
     """
     classes = logs.shape[1]
     shift = (1 - logs.sum(dim=1, dtype=torch.float64)) / classes
@@ -175,8 +176,8 @@ def _is_one_sided(probs: Tensor, error: float) -> bool:
 def _rounding_error(numbers: Tensor) -> float:
     """Twice the error that rounding to decimals causes; 0 if there is no rounding.
 
-    It is twice the error, because undoing a softmax subtracts the mean of a row from
-    each number.
+    The error is doubled because undoing a softmax subtracts the mean of a row from each
+    number.
     """
     exact = numbers.detach().double()
     for decimals in DECIMALS:

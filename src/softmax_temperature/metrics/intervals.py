@@ -41,7 +41,7 @@ CLEAR = 2.5
 
 
 class BinnedError(NamedTuple):
-    """A calibration error of a sample, with the numbers that its interval needs.
+    """A calibration error of a sample, with the numbers that determine its interval.
 
     Attributes:
         value: The plain error.

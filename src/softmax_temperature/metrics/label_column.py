@@ -14,8 +14,8 @@ from softmax_temperature.metrics.probability_check import FEW_ROWS
 def label_columns(scores: Tensor, labels: Tensor) -> list[int]:
     """Return the columns that equal the labels in every row.
 
-    Return none if the table has fewer than `FEW_ROWS` rows, if all labels are the same,
-    or if the table holds only 0 and 1, as one-hot decisions do.
+    The list is empty if the table has fewer than `FEW_ROWS` rows, if all labels are the
+    same, or if the table contains only 0 and 1, as one-hot predictions do.
 
     Args:
         scores: Shape (n, columns).

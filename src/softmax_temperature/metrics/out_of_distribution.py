@@ -33,7 +33,7 @@ def out_of_distribution_auroc(
             probability of the predicted class indicates an out-of-distribution sample.
 
     Returns:
-        A scalar in [0, 1], float64.
+        A float64 scalar in [0, 1].
 
     Raises:
         ValueError: If a shape, a logit or `score` is wrong.
@@ -122,14 +122,14 @@ def out_of_distribution_curve(
 def _labelled_scores(
     logits_in: Tensor, logits_out: Tensor, score: str
 ) -> tuple[Tensor, Tensor]:
-    """Labels (1: out of distribution) and scores of all samples, each (n + m,)."""
+    """Return the labels (1 if out of distribution) and scores of all n + m samples."""
     inside, outside = _scores(logits_in, logits_out, score)
     is_out = torch.cat([torch.zeros_like(inside), torch.ones_like(outside)])
     return is_out, torch.cat([inside, outside])
 
 
 def _scores(logits_in: Tensor, logits_out: Tensor, score: str) -> list[Tensor]:
-    """Score both sets, on the CPU in float64; a higher score means less certain."""
+    """Score both sets in float64 on the CPU; higher scores mean less certainty."""
     for name, logits in (("logits_in", logits_in), ("logits_out", logits_out)):
         check_logits(logits, name=name, masked=True)
         check_not_probs(logits, name=name)

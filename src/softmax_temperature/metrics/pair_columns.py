@@ -1,8 +1,8 @@
-"""The check that the columns of scores belong to classes, not to pairs of classes.
+"""Check that the columns of scores belong to classes, not to pairs of classes.
 
-`SVC(decision_function_shape="ovo")` has a column for each pair of its k classes: (0,
-1), (0, 2), ..., (k - 2, k - 1). In these k (k - 1) / 2 columns, a score above 0 is a
-vote for the first class of the pair, and otherwise for the second.
+`SVC(decision_function_shape="ovo")` returns one column for each pair of its k classes:
+(0, 1), (0, 2), ..., (k - 2, k - 1). In these k (k - 1) / 2 columns, a score above 0 is
+a vote for the first class of the pair; any other score is a vote for the second.
 """
 
 import math
@@ -16,7 +16,7 @@ from softmax_temperature.metrics.checks import (
     ArgumentError,
 )
 
-# Fewer rows are not judged.
+# Tables with fewer rows than this are not judged.
 FEWEST_ROWS = 20
 # The largest number of scores from which votes are counted.
 MOST_SCORES = 4_000_000
@@ -33,7 +33,8 @@ def check_not_pairs(labels: Tensor, scores: Tensor, name: str = "labels") -> Non
 
     The evidence is that the votes of the pairs agree much more often with the labels
     than the largest scores do. If there are as many pairs as classes, which is so for
-    three classes, they must also agree more often than any order of the columns.
+    three classes, the votes must also agree with the labels more often than the largest
+    scores do in any order of the columns.
 
     Args:
         labels: Shape (n,), in [0, columns).
@@ -47,7 +48,7 @@ def check_not_pairs(labels: Tensor, scores: Tensor, name: str = "labels") -> Non
     stride = math.ceil(rows * columns / MOST_SCORES)
     table = scores.detach()[::stride]
     numbers = labels[::stride].long()
-    # Scores that are never negative are no votes.
+    # Scores are not votes if no column changes its sign from row to row.
     if len(table) < FEWEST_ROWS or not bool(((table > 0) != (table[:1] > 0)).any()):
         return
     predicted = table.argmax(dim=1)
@@ -77,7 +78,7 @@ def check_not_pairs(labels: Tensor, scores: Tensor, name: str = "labels") -> Non
 
 
 def _votes(scores: Tensor, classes: int) -> Tensor:
-    """The class with the most votes of the pairs, shape (n,)."""
+    """Return the class with the most votes in each row, shape (n,)."""
     first, second = torch.triu_indices(classes, classes, 1, device=scores.device)
     winners = torch.where(scores > 0, first, second)
     votes = scores.new_zeros(len(scores), classes, dtype=torch.int64)
@@ -85,14 +86,14 @@ def _votes(scores: Tensor, classes: int) -> Tensor:
 
 
 def _mean_recall(labels: Tensor, right: Tensor) -> float:
-    """The mean over the classes of the share of their rows that are right."""
+    """The share of each class's rows that are right, averaged over the classes."""
     rows = torch.bincount(labels).double()
     hits = torch.bincount(labels, right.double())
     return (hits[rows > 0] / rows[rows > 0]).mean().item()
 
 
 def _any_order(labels: Tensor, predicted: Tensor) -> int:
-    """A bound of the number of rows that are right in some order of the columns."""
+    """Upper bound on the number of rows that are right in any column order."""
     classes = int(torch.maximum(labels.max(), predicted.max())) + 1
     counts = torch.bincount(labels * classes + predicted, minlength=classes**2)
     return int(counts.view(classes, classes).amax(dim=0).sum())

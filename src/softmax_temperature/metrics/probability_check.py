@@ -1,4 +1,4 @@
-"""The check for probabilities that were passed as logits.
+"""Check for probabilities that were passed as logits.
 
 The check is used wherever users pass logits. It judges a table by the share of rows
 that look like probabilities, so that a few odd rows do not hide the rest. It refuses a
@@ -27,7 +27,7 @@ SUM_SHARE = 0.5
 # Rows of probabilities rounded to three decimals have sums that differ from one by at
 # most this, if there are at most 20 classes; for more classes see `sum_tolerance`.
 SUM_TOLERANCE = 1e-2
-# In tables of fewer rows than `FEW_ROWS`, sums must equal one within a tighter
+# In tables with fewer than `FEW_ROWS` rows, sums must equal one within a tighter
 # tolerance. A single row is never judged, because two small logits can sum to one by
 # chance.
 FEW_ROWS = 20
@@ -74,7 +74,7 @@ DECIMALS = (1, 2, 3)
 # The largest float32 error, in units of the last decimal place, at which a number still
 # counts as rounded.
 ROUNDING = 1e-4
-# The largest distance of a row's sum from one that counts as a rounding error.
+# The largest difference between a row's sum and one that is attributed to rounding.
 LARGEST_MISS = 0.5
 
 # Rows are judged to be odds p / (1 - p) if the probabilities p computed from them sum
@@ -101,12 +101,12 @@ LARGEST_COLUMN_TOLERANCE = 0.05
 CONSTANT_SHARE = 0.95
 ROUNDING_ERRORS = 4
 # A sum counts as 0 unless it is more than this many times as large as the rounding
-# error. The range of the predictions' scores must be as large, because next to a number
-# such as -1e9 that fills masks, rounding removes all other numbers from the sum.
+# error. The range of the rows' maxima must exceed the same limit: if a row has a number
+# such as -1e9 that masks a class, rounding removes all other numbers from the sum.
 NONZERO_SUM = 100
 # Numbers, apart from those in `WHOLES`, by which probabilities are multiplied before
-# they are stored as whole numbers. Only if the rows sum to about one of these numbers
-# may the sums differ by rounding: centred logits that were quantised with an offset
+# they are stored as whole numbers. The sums may differ by rounding only if they are
+# near one of these numbers, because centred logits that were quantised with an offset
 # also have nearly equal sums.
 SCALES = (32767, 65535, 65536, *(10**digits for digits in range(4, 10)))
 # The largest rounding error of a sum of whole numbers, relative to a row's range.
@@ -179,8 +179,8 @@ def check_not_probs(
         name: Name of the argument in messages.
         remedy: What to do if the logits are probabilities.
         sigmoids: Whether to refuse outputs of a sigmoid as well as rows that sum to
-            one, to 100 and so on. Pass False for cosines, which look like outputs of a
-            sigmoid if none is negative.
+            one, to 100 and so on. It should be False for cosines, which look like
+            outputs of a sigmoid if none is negative.
         of_network: Whether the logits come straight from a network. They are then taken
             for outputs of a sigmoid only if they come near both 0 and 1, because
             networks without a sigmoid may also return numbers in [0, 1].
@@ -240,8 +240,8 @@ def _refuse_ranks(rows: Tensor, low: Tensor, name: str) -> None:
 def sum_of_columns(rows: Tensor, low: Tensor, high: Tensor) -> int:
     """Return the whole number to which all columns sum, as after a softmax over rows.
 
-    This is the number of batches. Return 0 if the table does not look like such a
-    softmax. If there is only one column, it must sum to 1.
+    This is the number of batches. The result is 0 if the table does not look like such
+    a softmax. If there is only one column, it must sum to 1.
 
     Args:
         rows: All rows, shape (n, classes).
@@ -367,7 +367,7 @@ def _refuse_sums(
 
 
 def with_earlier(rows: Tensor, earlier: Tensor | None) -> Tensor:
-    """Return `rows`, preceded by the rows of `earlier` small batches if `rows` are few.
+    """Return `rows`; if they are few, prepend the rows of `earlier` small batches.
 
     A single row is never judged, and sigmoids are recognised only in many rows, so
     small batches must be judged together.
@@ -458,7 +458,7 @@ def check_not_of_sigmoid(logits: Tensor, name: str = "logits") -> bool:
 def check_not_log_probs(logits: Tensor) -> None:
     """Refuse logits (n, classes) whose exponentials sum to one in every row.
 
-    Call this function before the logits are changed, for example divided by a
+    The check must come before the logits are changed, for example divided by a
     temperature, because their exponentials may no longer sum to one afterwards. A table
     passes if it has fewer than `FEW_ROWS` rows, or if its rows have few distinct
     maxima: a new last layer may return the logarithms of the classes' frequencies in
@@ -648,7 +648,7 @@ def _sums(rows: Tensor) -> Tensor:
 
 
 def _are_spread(rows: Tensor, inside: Tensor) -> bool:
-    """Whether `SIGMOID_SHARE` of the rows lie in [0, 1] and spread as a sigmoid's do.
+    """Whether `SIGMOID_SHARE` of the rows lie in [0, 1], spread like sigmoid outputs.
 
     Their numbers then lie on both sides of 0.5, span at least `SIGMOID_RANGE` and are
     not all 0 or 1. The answer is False for fewer than `FEW_ROWS` rows.

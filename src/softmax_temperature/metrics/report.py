@@ -3,7 +3,7 @@
 Focal paper, section 5 and appendix G. Scores are means over samples, and their
 intervals are percentiles over bootstrap resamples. `metrics.intervals` computes the
 intervals of calibration errors. `ArmStatistics` reads logits in pieces, so that it
-needs no temporary of their size.
+needs no temporary tensor of their size.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ INTERVAL = (0.05, 0.95)
 
 
 class Difference(NamedTuple):
-    """The difference of a metric, arm a minus arm b, with its paired 90 % interval."""
+    """The difference in a metric, arm a minus arm b, with its paired 90 % interval."""
 
     value: float
     low: float
@@ -75,17 +75,17 @@ def calibration_report(
     interval, because no interval that we tried has the right coverage.
 
     Args:
-        logits: Shape (n, classes), any float dtype; cast to float64.
-        labels: True classes, shape (n,), integers.
+        logits: Logits (n, classes) of any float dtype; they are cast to float64.
+        labels: Integer true classes of shape (n,).
         bins: Number of bins of every binned metric.
-        bootstrap: Number of resamples, 1000 in the paper, at least 19; 0 for no
+        bootstrap: Number of resamples, at least 19 (1000 in the paper); 0 computes no
             intervals.
         seed: Seed of the resamples and of the noise floor.
 
     Returns:
-        Plain numbers: `samples`, `classes`, `bins`, `bootstrap`; accuracies, proper
-        scores, calibration errors and the noise floor, by name; and `intervals`, which
-        maps names to (low, high).
+        A dictionary with the numbers `samples`, `classes`, `bins` and `bootstrap`; the
+        accuracies, proper scores, calibration errors and noise floor, keyed by metric
+        name; and `intervals`, which maps metric names to (low, high).
 
     Raises:
         ValueError: If a shape, value or number is wrong.
@@ -109,7 +109,7 @@ def paired_difference(
     bootstrap: int = 1000,
     seed: int = 0,
 ) -> dict[str, Difference]:
-    """Differences of two arms in every metric that has an interval (source: ours).
+    """Differences between two arms in every metric that has an interval (source: ours).
 
     Both arms are evaluated on the same resamples, so that the variation they share
     cancels.
@@ -117,14 +117,14 @@ def paired_difference(
     Args:
         logits_a: Logits of arm a, shape (n, classes).
         logits_b: Logits of arm b on the same samples, in the same order.
-        labels: True classes, shape (n,), integers.
+        labels: Integer true classes of shape (n,).
         bins: Number of bins of every binned metric.
         bootstrap: Number of resamples, at least 19; or 0.
         seed: Seed of the resamples.
 
     Returns:
-        The difference of each metric, arm a minus arm b, by name; empty if `bootstrap`
-        is 0.
+        The difference in each metric, arm a minus arm b, keyed by metric name. The
+        dictionary is empty if `bootstrap` is 0.
 
     Raises:
         ValueError: If a shape, value or number is wrong.
@@ -149,16 +149,16 @@ def confident_report(
     """Share and accuracy of confident predictions (focal paper, Table H.1).
 
     Args:
-        logits: Shape (n, classes), any float dtype; cast to float64.
-        labels: True classes, shape (n,), integers.
+        logits: Logits (n, classes) of any float dtype; they are cast to float64.
+        labels: Integer true classes of shape (n,).
         threshold: Lowest confidence of a confident prediction, in [0, 1].
         bootstrap: Number of resamples, at least 19; 0 for no intervals.
         seed: Seed of the resamples.
 
     Returns:
-        `confident_share`; `confident_accuracy`, None if no prediction is confident; and
-        `intervals` as in `calibration_report`. The interval of the accuracy uses only
-        resamples with at least one confident prediction.
+        `confident_share`; `confident_accuracy`, which is None if no prediction is
+        confident; and `intervals` as in `calibration_report`. The interval of the
+        accuracy uses only resamples with at least one confident prediction.
 
     Raises:
         ValueError: If a shape, value or number is wrong.
@@ -290,10 +290,10 @@ class ArmStatistics(NamedTuple):
         table: Equal-width bins of the predictions.
         confidences: Confidences of the predictions, shape (n,).
         classwise: The Classwise-ECE.
-        errors: Calibration errors with an interval, by name; the Classwise-ECE is
-            absent if no intervals are wanted. The maximum calibration error is absent,
-            because none of our intervals for a largest gap had the right coverage
-            (docs/calibration_intervals.md).
+        errors: Calibration errors that have an interval, keyed by metric name. The
+            Classwise-ECE is absent if no intervals are wanted. The maximum calibration
+            error is absent, because none of our intervals for a largest gap had the
+            right coverage (docs/calibration_intervals.md).
     """
 
     classes: int
@@ -313,10 +313,11 @@ class ArmStatistics(NamedTuple):
         intervals: bool,
         temperature: float = 1.0,
     ) -> ArmStatistics:
-        """Statistics of checked logits (n, classes) and labels (n,), int64.
+        """Compute the statistics of logits and labels that have been checked.
 
-        The logits are divided by the temperature in pieces, because a language model's
-        logits are too large to copy.
+        The logits have shape (n, classes); the labels are an int64 tensor of shape
+        (n,). The logits are divided by the temperature in pieces, because a language
+        model's logits are too large to copy.
         """
         scores, confidences = _scores_and_confidences(logits, labels, temperature)
         correct = scores[:, SCORES.index("accuracy")]
@@ -423,7 +424,7 @@ def _scores_and_confidences(
 
 
 def _scores(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """The scores (n, 4) and confidences (n,) of logits (n, classes), float64."""
+    """Return the scores (n, 4) and confidences (n,) of float64 logits (n, classes)."""
     probs = torch.softmax(logits, dim=1)
     ranks = label_ranks(logits, labels)
     losses = F.cross_entropy(logits, labels, reduction="none")

@@ -19,14 +19,14 @@ def top_accuracy(logits: Tensor, labels: Tensor, *, top: int = 5) -> Tensor:
     """Share of samples whose label is among the `top` largest logits.
 
     Args:
-        logits: Shape (n, classes), or probabilities, which have the same order. Among
-            equal logits, the lower class ranks first. A masked class has the logit
-            -inf.
-        labels: True classes, shape (n,), integers.
+        logits: Logits or probabilities of shape (n, classes); only their order matters.
+            Among equal logits, the lower class ranks first. A masked class has the
+            logit -inf.
+        labels: Integer true classes of shape (n,).
         top: Number of largest logits to consider, at least 1.
 
     Returns:
-        A scalar in [0, 1], float64.
+        A float64 scalar in [0, 1].
 
     Raises:
         ValueError: If an argument is malformed.
@@ -43,12 +43,12 @@ def negative_log_likelihood(logits: Tensor, labels: Tensor) -> Tensor:
     """Mean negative log-likelihood of the labels, in nats (focal paper, section 3).
 
     Args:
-        logits: Shape (n, classes), any float dtype; cast to float64. A masked class has
-            the logit -inf.
-        labels: True classes, shape (n,), integers.
+        logits: Logits (n, classes) of any float dtype; they are cast to float64. A
+            masked class has the logit -inf.
+        labels: Integer true classes of shape (n,).
 
     Returns:
-        A scalar, float64.
+        A float64 scalar.
 
     Raises:
         ValueError: If an argument is malformed, or the logits are probabilities.
@@ -65,11 +65,11 @@ def brier_score(probs: Tensor, labels: Tensor) -> Tensor:
     """Mean squared distance from the probabilities to the one-hot labels, in [0, 2].
 
     Args:
-        probs: Shape (n, classes), floating point; rows sum to one.
-        labels: True classes, shape (n,), integers.
+        probs: Floating-point tensor of shape (n, classes) whose rows sum to one.
+        labels: Integer true classes of shape (n,).
 
     Returns:
-        A scalar, float64.
+        A float64 scalar.
 
     Raises:
         ValueError: If an argument is malformed.
@@ -152,7 +152,7 @@ def mean_intersection_over_union(confusion: Tensor) -> Tensor:
         confusion: See `confusion_matrix`.
 
     Returns:
-        A scalar in [0, 1], float64.
+        A float64 scalar in [0, 1].
     """
     counts = confusion.double()
     intersection = counts.diagonal()

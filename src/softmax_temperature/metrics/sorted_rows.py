@@ -32,7 +32,7 @@ CLEAR_GAIN = 2
 # `CLEAR_SHORTFALL` standard deviations below the expected one.
 LEAST_SHARE = 0.25
 CLEAR_SHORTFALL = 4
-# The largest number of scores that are judged.
+# The largest number of scores that are examined.
 MOST_SCORES = 4_000_000
 # Number of times that the search for the temperature halves its interval.
 STEPS = 60
@@ -41,10 +41,11 @@ STEPS = 60
 def check_not_sorted(labels: Tensor, scores: Tensor, name: str = "labels") -> None:
     """Refuse labels that number the classes if all rows of scores are sorted.
 
-    Rows count as sorted if every row falls, or every row rises; equal neighbours do not
-    matter. Labels are accepted if they are evidently positions in the sorted rows: at
-    the best temperature, the probabilities explain the labels better than equal
-    probabilities do, and also explain the labels other than the first column.
+    The rows count as sorted if the scores fall along every row, or rise along every
+    row; equal neighbours are allowed. Labels are accepted if they are evidently
+    positions in the sorted rows: at the best temperature, the probabilities explain the
+    labels better than equal probabilities do, and they also explain those labels that
+    are not the first column.
 
     Args:
         labels: Shape (n,), in [0, classes).
@@ -80,12 +81,12 @@ def check_not_sorted(labels: Tensor, scores: Tensor, name: str = "labels") -> No
 
 
 def are_sorted(scores: Tensor) -> bool:
-    """Whether all rows of scores (n, classes) fall, or all rise."""
+    """Whether the scores (n, classes) fall along every row, or rise along every row."""
     return _all_fall(scores) or _all_fall(scores, rising=True)
 
 
 def _all_fall(scores: Tensor, *, rising: bool = False) -> bool:
-    """Whether no row of the scores rises; if `rising`, whether no row falls."""
+    """Whether scores never rise along a row; if `rising`, whether they never fall."""
     # For almost all tables, the first row already gives the answer.
     for rows in (scores[:1], scores):
         left, right = rows[:, :-1], rows[:, 1:]
@@ -147,7 +148,7 @@ def _of_labels(table: Tensor, labels: Tensor) -> Tensor:
 
 
 def _deviations(values: Tensor) -> float:
-    """The mean of `values` in units of its standard deviation."""
+    """The mean of `values`, in units of its standard error."""
     if len(values) < 2:
         return 0.0
     spread = values.std().item() / math.sqrt(len(values))

@@ -84,10 +84,10 @@ def _create(spec: Backbone, arguments: dict[str, Any]) -> nn.Module:
 
 
 # Deviation: we infer from the length of an embedding which tensor the paper uses,
-# because it does not name the tensors. The 256 numbers of AlexNet can only be its
-# pooled convolutional features. The 1,024 numbers of CLIP-RN50 must be the projected
+# because it does not name the tensors. The 256 features of AlexNet can only be its
+# pooled convolutional features. The 1,024 features of CLIP-RN50 must be the projected
 # output of its attention pooling, the 768 of CLIP ViT-B/32 the input of its projection,
-# and the 1,792 of FaceNet the pooled map before its last linear layer.
+# and the 1,792 of FaceNet the pooled feature maps before its last linear layer.
 
 
 def build_embedding_network(
@@ -130,7 +130,7 @@ def build_embedding_network(
 def _mean_features(
     spec: Backbone, whole: nn.Module
 ) -> tuple[nn.Module, tuple[str, ...]]:
-    """Build a network that averages the maps of the part `features` of `whole`.
+    """Build a network that averages the feature maps that `whole.features` returns.
 
     Also return the prefixes of the names of the other parts' weights.
     """

@@ -18,8 +18,8 @@ _EXPANSION = 4
 # released code. The paper cites the network with three stages of basic blocks, which is
 # `CifarResNet(blocks=18)`.
 # Deviation: for Tiny-ImageNet, as for CIFAR, pooling is global by default and initial
-# weights are PyTorch's default. The released code averages the last 8×8 maps to 2×2,
-# which gives 8,192 features, and draws initial weights from a normal distribution
+# weights are PyTorch's default. The released code averages the last 8×8 feature maps to
+# 2×2, which gives 8,192 features, and draws initial weights from a normal distribution
 # (`as_released`).
 # Deviation: with CReLU, which no paper uses in this network, our convolutions have as
 # many output channels as with ReLU, and twice as many input channels. Identity

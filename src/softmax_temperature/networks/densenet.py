@@ -13,7 +13,7 @@ class DenseNet(Classifier):
 
     Args:
         blocks: Layers per dense block; the default is DenseNet-121.
-        growth: Number of maps that each layer adds.
+        growth: Number of feature maps that each layer adds.
         num_classes: The number of logits.
     """
 
@@ -60,7 +60,7 @@ def _dense_block(channels: int, layers: int, growth: int) -> nn.Sequential:
 class _DenseLayer(nn.Module):
     """A 1×1 and a 3×3 convolution, each after normalisation and ReLU.
 
-    The new maps are appended to the input.
+    The new feature maps are concatenated to the input.
     """
 
     def __init__(self, inputs: int, growth: int) -> None:

@@ -42,7 +42,7 @@ def timm_names(names: Iterable[str], network: Iterable[str]) -> dict[str, str]:
 
     Args:
         names: Names as in TensorFlow's code, such as `_blocks.3._expand_conv.weight`.
-        network: The names of the weights of timm's network, in its order.
+        network: The names of the weights of timm's network, in the network's order.
 
     Returns:
         The name in timm for each of `names`. A name without a counterpart is returned

@@ -52,7 +52,7 @@ def extract(
         where: Name of the embeddings in error messages.
 
     Yields:
-        Embeddings, shape (b, dim), float32, on the CPU.
+        Embeddings as float32 tensors of shape (b, dim), on the CPU.
 
     Raises:
         InputError: If an embedding is not finite, or all zero.
@@ -103,8 +103,9 @@ def write_embeddings(
 
     Args:
         folder: An existing folder.
-        rows: Labels (n,) and index (n,) of each split, int64.
-        embed: Computes the embeddings of a split in batches, shape (b, dim), float32.
+        rows: The labels and the index of each split, int64 tensors of shape (n,).
+        embed: Computes the embeddings of a split in batches, which are float32 tensors
+            of shape (b, dim).
         provenance: JSON values about the backbone; the value of `embedding` is dim.
     """
     splits = [split for split in SPLITS if split in rows]

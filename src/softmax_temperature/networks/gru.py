@@ -6,10 +6,10 @@ from torch import Tensor, nn
 from softmax_temperature.data.tokens import PADDING
 from softmax_temperature.networks.layers import Classifier, upload
 
-# Deviation: our GRU has one layer that reads from left to right, and its state after
-# the last token goes to the classifier. The embedding is trained with the other
-# weights, and all initial weights are PyTorch's default: the embedding is standard
-# normal, the others are uniform within ±1 / sqrt(units). Our copy of the
+# Deviation: our GRU has one layer that reads from left to right, and its hidden state
+# after the last token is the input of the classifier. The embedding is trained with the
+# other weights, and all initial weights are PyTorch's default: the embedding is
+# standard normal, the others are uniform within ±1 / sqrt(units). Our copy of the
 # temperature_check paper names a GRU on IMDB but not its widths, layers, directions,
 # classifier input or initial weights.
 
@@ -17,10 +17,10 @@ from softmax_temperature.networks.layers import Classifier, upload
 class GRU(Classifier):
     """A learned embedding, one gated recurrent layer, and a linear classifier.
 
-    The classifier reads the state after the last token (Cho et al. 2014).
+    The classifier reads the hidden state after the last token (Cho et al. 2014).
 
     Args:
-        vocabulary_size: Number of distinct token numbers, including the reserved ones.
+        vocabulary_size: Number of distinct token IDs, including the reserved ones.
         embedding: Length of a token's vector.
         hidden: Units of the recurrent layer.
         num_classes: The number of logits.
@@ -39,10 +39,10 @@ class GRU(Classifier):
         self.classifier = nn.Linear(hidden, num_classes)
 
     def features(self, inputs: Tensor) -> Tensor:
-        """The state after each text's last token, (n, hidden) float32.
+        """The hidden state after each text's last token, (n, hidden) float32.
 
         Args:
-            inputs: Tokens, shape (n, length), int64, padded on the right.
+            inputs: Token IDs, an int64 tensor (n, length), padded on the right.
         """
         lengths = (inputs != PADDING).sum(1)
         longest = int(lengths.max())

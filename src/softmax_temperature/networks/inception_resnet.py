@@ -73,7 +73,7 @@ class _Convolution(nn.Module):
 
 
 class _Branches(nn.Module):
-    """Parallel branches whose maps are concatenated."""
+    """Parallel branches whose feature maps are concatenated."""
 
     def __init__(self, *branches: nn.Module) -> None:
         super().__init__()
@@ -156,7 +156,8 @@ def _narrow_block(
 ) -> nn.Module:
     """Make a residual block with two branches.
 
-    One branch is a 1×1 convolution; the other is a 1×1, a row and a column convolution.
+    One branch is a 1×1 convolution; the other is a chain of a 1×1, a row and a column
+    convolution.
     """
     crossed = _same_size(channels, width, 1, (1, length), (length, 1))
     return _Residual(

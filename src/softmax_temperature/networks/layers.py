@@ -30,8 +30,8 @@ class Classifier(nn.Module):
         """The logits of `inputs`, (n, num_classes) or (n, num_classes, height, width).
 
         Args:
-            inputs: Images, shape (n, 3, height, width), tokens, shape (n, length), or
-                trees, shape (n, nodes, 4).
+            inputs: Images of shape (n, 3, height, width), tokens of shape (n, length),
+                or trees of shape (n, nodes, 4).
         """
         logits: Tensor = self.classifier(self.features(inputs))
         return logits
@@ -135,7 +135,7 @@ def upload(device: torch.device, *tables: Tensor) -> list[Tensor]:
 
 @lru_cache(maxsize=64)
 def channels(values: tuple[float, ...], device: torch.device) -> Tensor:
-    """Return a cached float32 tensor of channels' `values`, (n,); do not modify it."""
+    """Return a cached float32 tensor of `values`, (n,), which must not be modified."""
     # Leave inference mode, because a tensor created in it cannot be used in training.
     with torch.inference_mode(False):
         return torch.tensor(values, device=device)

@@ -14,10 +14,10 @@ from softmax_temperature.networks.residual import residual_stages
 _EXPANSION = 4
 
 # Deviation: for 32×32 images our stem is one 3×3 convolution, and nothing is pooled
-# before the last maps, as in the cited paper's own networks for CIFAR. The network then
-# has 23.5 million parameters below its last layer, which is the cooling paper's count.
-# The cooling paper does not say how it adapts the network, which was designed for
-# 224×224 images.
+# before the last feature maps, as in the cited paper's own networks for CIFAR. The
+# network then has 23.5 million parameters below its last layer, which is the cooling
+# paper's count. The cooling paper does not say how it adapts the network, which was
+# designed for 224×224 images.
 # Deviation: with CReLU our convolutions have as many output channels as with ReLU, and
 # twice as many input channels; the sums on the identity path are not activated and keep
 # their channels. The cooling paper does not say how a residual network uses CReLU.
@@ -26,8 +26,8 @@ _EXPANSION = 4
 class PreactivationResNet(Classifier):
     """A residual network with 3 sum(`blocks`) + 2 layers, not counting projections.
 
-    (3, 4, 6, 3) is ResNet-50. Each convolution except the stem reads activated,
-    normalised maps, and the next block receives the sums unchanged.
+    (3, 4, 6, 3) is ResNet-50. Each convolution except the stem reads normalised and
+    activated feature maps, and the next block receives the sums unchanged.
 
     Args:
         blocks: Blocks per stage.

@@ -41,15 +41,16 @@ class Preprocess:
         """Resize, crop and normalise.
 
         Args:
-            images: Shape (n, 1 or 3, height, width), uint8, or n tensors
-                (1 or 3, height, width).
+            images: A uint8 tensor of shape (n, 1 or 3, height, width), or a sequence of
+                n uint8 tensors of shape (1 or 3, height, width), which may differ in
+                size.
             device: The device of the result.
 
         Returns:
-            Shape (n, 3, size, size), float32, channels last.
+            A float32 tensor of shape (n, 3, size, size), with channels last in memory.
 
         Raises:
-            ValueError: If images have another dtype or shape.
+            ValueError: If the images have a different dtype or shape.
         """
         if isinstance(images, Tensor):
             squares = self._square(images.to(device))

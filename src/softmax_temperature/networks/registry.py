@@ -1,4 +1,4 @@
-"""Networks that are trained from scratch, by name.
+"""A registry of the networks that are trained from scratch.
 
 Each network is a class in its own module, which is imported when it is needed.
 """
@@ -60,7 +60,7 @@ def build_network(spec: Network, *, classes: int, seed: int) -> nn.Module:
 
 
 class _NoNormalDraws(TorchFunctionMode):
-    """Leaves tensors as they are instead of filling them with normal numbers.
+    """Leaves tensors unchanged instead of drawing normal random numbers.
 
     On the device "meta" there are no numbers, but `normal_` would import torch's
     compiler, which takes seconds.

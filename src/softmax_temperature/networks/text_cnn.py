@@ -9,7 +9,7 @@ from softmax_temperature.networks.layers import Classifier, redraw, upload
 
 # Deviation: the sizes are the released code's, because the focal paper names a global
 # pooling network but no sizes. Padding has no influence here, and a text that is too
-# short for the convolutions is extended by empty words to the minimal length; in the
+# short for the convolutions is extended with empty words to the minimum length; in the
 # released code a text that is shorter than the others is pooled together with its
 # padding. Initial weights are drawn as in the Keras network that the released code
 # adapts: with PyTorch's defaults, learning the embeddings takes many more epochs.
@@ -27,10 +27,10 @@ class TextCNN(Classifier):
     """Word embeddings, three convolutions, global max-pooling, and two dense layers.
 
     Args:
-        vocabulary_size: Number of distinct token numbers, including the reserved ones.
+        vocabulary_size: Number of distinct token IDs, including the reserved ones.
         embedding: Length of a token's vector.
         filters: Output channels of each convolution.
-        width: Positions read by a convolution or pooling.
+        width: Number of positions that a convolution or pooling reads.
         dense: Units of the hidden dense layer.
         dropout: Probability of dropping a unit of the hidden dense layer in training.
         num_classes: The number of logits.
@@ -71,7 +71,7 @@ class TextCNN(Classifier):
         """The outputs of the hidden dense layer, (n, dense).
 
         Args:
-            inputs: Tokens, shape (n, length), int64, padded on the right.
+            inputs: Token IDs, an int64 tensor (n, length), padded on the right.
         """
         lengths = (inputs != PADDING).sum(1)
         order = lengths.argsort(descending=True, stable=True)

@@ -17,7 +17,7 @@ from softmax_temperature.networks.layers import Classifier, upload
 # Deviation: neutral is a third class in training, as in the released code, and we leave
 # it out of the softmax in evaluation, so that the probabilities of the other two
 # classes add up to 1. The released code predicts the more probable of these two, and
-# takes its probability among all three classes as the confidence. Section E says that
+# takes its probability among all three classes as the confidence. Appendix E says that
 # the nodes of training trees are positive, neutral or negative and that test sentences
 # are never neutral, but not how the neutral class is treated.
 
@@ -29,12 +29,12 @@ class TreeLSTM(Classifier):
     children.
 
     Args:
-        vocabulary_size: Number of distinct token numbers, including the reserved ones.
+        vocabulary_size: Number of distinct token IDs, including the reserved ones.
         embedding: Length of a word's vector.
         hidden: Length of a memory and of a state.
         dropout: Probability of dropping an entry of a state in training.
         num_classes: Number of logits of a root in evaluation. In training, every node
-            has one logit more.
+            has one more logit.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class TreeLSTM(Classifier):
         """The state of every node, (n, nodes, hidden) float32; 0 for padding.
 
         Args:
-            trees: Trees from `encode_trees`, shape (n, nodes, 4), int64.
+            trees: Trees from `encode_trees`, an int64 tensor of shape (n, nodes, 4).
         """
         device = self.leaf.weight.device
         plan = _plan(trees)

@@ -17,9 +17,9 @@ _LEVELS = 4
 class UNet(Classifier):
     """Computes logits for every pixel.
 
-    Four max-poolings halve the height and width of the maps, and four up-convolutions
-    double them again. The output of each up-convolution is concatenated with the maps
-    that had this size before a max-pooling.
+    Four max-poolings halve the height and width of the feature maps, and four
+    up-convolutions double them again. The output of each up-convolution is concatenated
+    with the encoder's feature maps of the same size, taken before they were max-pooled.
 
     Args:
         num_classes: The number of logits per pixel.
@@ -44,10 +44,11 @@ class UNet(Classifier):
         self.classifier = nn.Conv2d(width, num_classes, 1)
 
     def features(self, inputs: Tensor) -> Tensor:
-        """Input maps of the last layer, (n, width, image height, image width).
+        """The last layer's input, (n, width, image height, image width).
 
         Args:
-            inputs: Images, shape (n, 3, height, width), both multiples of 16.
+            inputs: Images of shape (n, 3, height, width); height and width must be
+                multiples of 16.
         """
         maps: Tensor = self.stem(inputs)
         before_halving: list[Tensor] = []

@@ -17,13 +17,13 @@ from softmax_temperature.networks.layers import (
 # whether there is normalisation. Our candidates have 550,570 (ReLU, flatten), 304,810
 # (ReLU, average), 1,099,690 (CReLU, flatten) and 608,170 parameters (CReLU, average).
 # None has 620,000; "flatten" is the default because VGG uses it, and because its count
-# is the nearest with ReLU.
+# is nearer to 620,000 with ReLU.
 # Deviation: we use Keras's default initial weights, uniform within ±sqrt(6 / (fan-in +
 # fan-out)) with biases 0, because the paper trains in TensorFlow and does not state its
 # initial weights. PyTorch's default weights are smaller. With PyTorch's weights, the
-# network still guesses after an epoch with a learning rate of 0.01 (loss 2.303), the
-# fitted temperature is noise (0.07 to 0.22 in two runs), and Cooling acts like a larger
-# step.
+# network is still at chance level after an epoch with a learning rate of 0.01 (loss
+# 2.303), the fitted temperature is noise (0.07 to 0.22 in two runs), and Cooling acts
+# like a larger learning rate.
 
 
 class SmallVGG(Classifier):
@@ -35,8 +35,8 @@ class SmallVGG(Classifier):
     Args:
         num_classes: The number of logits.
         activation: "relu" or "crelu".
-        pooling: The dense layer reads every value of the last maps ("flatten"), or
-            each map's mean ("average").
+        pooling: "flatten", where the dense layer reads every value of the last feature
+            maps, or "average", where it reads only the mean of each feature map.
         batch_norm: Whether each convolution has batch normalisation instead of a bias.
         widths: Output channels of each convolution.
         dense: Units of the dense layer.

@@ -116,7 +116,7 @@ def load_weights(network: nn.Module, path: Path, unused: tuple[str, ...]) -> Non
 
 
 def _read_weights(path: Path) -> dict[str, Tensor]:
-    """Read the tensors in the file `path`, by name; nothing else is unpickled."""
+    """Read the tensors in the file `path`, keyed by name; unpickle nothing else."""
     try:
         if path.suffix == ".safetensors":
             return load_file(path)
@@ -254,7 +254,7 @@ def _fetched(
         raise _not_here(spec, place)
     try:
         return fetch()
-    # torch raises RuntimeError if the downloaded file has another digest.
+    # torch raises RuntimeError if the downloaded file has a different digest.
     except (EntryNotFoundError, HfHubHTTPError, OSError, RuntimeError) as error:
         raise backbone_error(
             spec,

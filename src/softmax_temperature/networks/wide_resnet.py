@@ -16,7 +16,7 @@ _STAGES = 3
 
 # Deviation: the depths 26 and 28 build the same network, with n = 4 blocks per stage.
 # The focal paper names Wide-ResNet-26-10, but depths in the cited paper are 6 n + 4,
-# which 26 is not. The reason is that the focal paper's released code counts other
+# which 26 is not. The reason is that the focal paper's released code counts different
 # layers: the stem, two convolutions in each of 3 n blocks, and the linear layer, 6 n +
 # 2 in all. The cited paper counts the three projections instead of the linear layer.
 # The network of depth 26 in the released code therefore has depth 28 in the cited

@@ -27,12 +27,12 @@ MOST_PIXELS = 200_000
 class CoolingCallback(Callback):
     """Cools a network on held-out samples, once per epoch or every `period` batches.
 
-    If the period is in batches, append `after_batch` to `trainer.after_batch`
-    (`TrainingRun.run` does this itself). Each time the network is cooled, a row is
-    added to `temperatures`: `cooling` (the number of the row) and `epoch` (both from
-    1), `applied` (the factor that divided the logits), `total` (the product of all
-    factors so far) and `at_bound` (whether there was no best temperature, so that
-    nothing changed).
+    If the period is in batches, `after_batch` must be in `trainer.after_batch`;
+    `TrainingRun.run` adds it. Each time the network is cooled, a row is added to
+    `temperatures`: `cooling` (the number of the row) and `epoch` (both counted from 1),
+    `applied` (the factor that divided the logits), `total` (the product of all factors
+    so far) and `at_bound` (whether there was no best temperature, so that nothing
+    changed).
 
     Raises LeakError for test data, and Diverged if a logit or temperature is not
     finite.

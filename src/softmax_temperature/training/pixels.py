@@ -63,16 +63,17 @@ def pixel_logits(trainer: Trainer, images: Tensor) -> Iterator[Tensor]:
 
 
 def pixel_predictions(trainer: Trainer, images: Tensor) -> Tensor:
-    """Predict the class of every pixel, (n, height, width) int64, on the CPU.
+    """Predict the class of every pixel.
 
-    The images are (n, 3, height, width) uint8.
+    The images are a uint8 tensor of shape (n, 3, height, width). The classes are an
+    int64 tensor of shape (n, height, width), on the CPU.
     """
     batches = pixel_logits(trainer, images)
     return torch.cat([logits.argmax(1).cpu() for logits in batches])
 
 
 class PixelScores(Callback):
-    """After each epoch, scores the pixels whose label is not `void`.
+    """Scores the pixels whose label is not `void`, after each epoch.
 
     A row of `history` has `epoch`, `loss` (of training), `mean_iou` and
     `pixel_accuracy`, as fractions, and `temperature`.

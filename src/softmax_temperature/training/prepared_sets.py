@@ -1,7 +1,7 @@
 """Data sets in the form that networks train on.
 
-The forms are images of one size, texts and parse trees as token numbers, and images
-with labelled pixels.
+The forms are images of one size, texts and parse trees as token IDs, and images with
+labelled pixels.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ from softmax_temperature.training.texts import TokenSet, TreeSet
 class TrainingSets(NamedTuple):
     """A data set that is ready for training.
 
-    Token number k stands for the word `words[k - 2]`. Images have no words.
+    Token ID k stands for the word `words[k - 2]`. Images have no words.
     """
 
     sets: Mapping[SplitName, Samples]
@@ -35,7 +35,7 @@ class TrainingSets(NamedTuple):
 
     @property
     def sizes(self) -> dict[str, int]:
-        """The number of samples by split."""
+        """The number of samples in each split."""
         return {split: len(samples) for split, samples in self.sets.items()}
 
 
@@ -87,7 +87,7 @@ def _images(data: PreparedData, split: SplitName, size: int | None = None) -> Im
 # next cell often trains on the same texts.
 @lru_cache(maxsize=1)
 def _numbered(folder: Path, digest: str, text: Text) -> TrainingSets:  # noqa: ARG001
-    """Read texts or trees, and number their words by the training split's vocabulary.
+    """Read texts or trees, and number their words with the training vocabulary.
 
     `digest` is only part of the cache's key: it distinguishes artifacts that were
     written to the same folder.

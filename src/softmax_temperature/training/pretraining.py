@@ -13,7 +13,7 @@ from softmax_temperature.training.samples import Samples
 
 @dataclass(frozen=True)
 class PreprocessedImages(Samples):
-    """Images (n, 1 or 3, height, width) uint8 and labels (n,).
+    """Uint8 images (n, 1 or 3, height, width), and labels (n,).
 
     `preprocess` maps the images to the network's inputs.
     """

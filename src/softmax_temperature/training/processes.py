@@ -5,7 +5,7 @@ Each process computes the logits of its share of a batch and receives the logits
 other shares, so that every process computes the loss of the whole batch, even if the
 loss couples samples. The gradients of the shares are added up. Batches, steps and
 weights equal those of a single process up to the rounding of sums, but dropout draws
-other masks. Batch norm needs the statistics of the whole batch, which torch gathers
+different masks. Batch norm needs the statistics of the whole batch, which torch gathers
 only on GPUs, so without GPUs a network with batch norm is refused.
 """
 

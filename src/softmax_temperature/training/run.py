@@ -62,7 +62,7 @@ class TrainingRun:
         sets: Mapping[str, Samples],
         outliers: Mapping[str, Tensor] | None = None,
     ) -> None:
-        """Write logits and labels of sets, and logits of outliers, by name.
+        """Write the named sets' logits and labels, and the named outliers' logits.
 
         Nothing is written if training diverged, or if a logit is not finite. In the
         latter case the run counts as diverged from then on.

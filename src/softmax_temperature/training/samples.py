@@ -124,9 +124,9 @@ class HostSamples(Samples):
 
 @dataclass(frozen=True)
 class ImageSet(Samples):
-    """Images: inputs (n, 3, height, width) uint8, with a label per image or per pixel.
+    """Uint8 images (n, 3, height, width), with one label per image or per pixel.
 
-    Labels are (n,) int64, or (n, height, width).
+    The labels have shape (n,), in int64, or shape (n, height, width).
     """
 
     one_shape: ClassVar[bool] = True
@@ -181,7 +181,7 @@ class ImageSet(Samples):
     def prepare(self, inputs: Tensor, recipe: Recipe) -> Tensor:
         """Normalise uint8 images (b, 3, height, width) to (pixel / 255 - mean) / std.
 
-        The result is float32, channels last in memory.
+        The result is float32, with channels last in memory.
         """
         assert recipe.mean is not None, "check refuses a recipe without"
         assert recipe.std is not None, "check refuses a recipe without"

@@ -36,10 +36,10 @@ def say_not_captured(reason: str) -> str:
 class StepGraph:
     """Takes a few steps without a graph, captures one, and replays it from then on.
 
-    `step` maps a table of rows and random numbers, and the position in the recipe, to
-    the loss. A replay reads the current contents of the captured step's tensors, so
-    everything that changes between steps must be in tensors. If capturing fails,
-    `fallback` is set to the reason, and no step uses a graph.
+    `step` takes a table of row indices and random numbers, and the position in the
+    recipe, and returns the loss. A replay reads the current contents of the captured
+    step's tensors, so everything that changes between steps must be in tensors. If
+    capturing fails, `fallback` is set to the reason, and no step uses a graph.
     """
 
     def __init__(self, step: Callable[[Tensor, float], Tensor]) -> None:
@@ -50,7 +50,7 @@ class StepGraph:
         self._captured: tuple[torch.cuda.CUDAGraph, Tensor, Tensor] | None = None
 
     def __call__(self, table: Tensor, position: float) -> Tensor:
-        """Take a step, which is a replay once a step is captured; return the loss."""
+        """Take a step, by replaying the captured one if it exists; return the loss."""
         if self._captured is None and self._steps == WARM_UP and self.fallback is None:
             self._capture(table)
         if self._captured is not None:

@@ -1,4 +1,4 @@
-"""Texts and parse trees as numbers, and the loss of trees with a label per node."""
+"""Texts and parse trees as token IDs, and the loss of trees with a label per node."""
 
 from dataclasses import dataclass, replace
 from typing import Self
@@ -15,9 +15,9 @@ from softmax_temperature.training.samples import HostSamples
 
 @dataclass(frozen=True)
 class TokenSet(HostSamples):
-    """Texts: inputs (n, length) int64 and labels (n,).
+    """Texts: int64 token IDs of shape (n, length), and labels of shape (n,).
 
-    Rows are padded on the right with `PADDING`, and every row has a token.
+    Rows are padded on the right with `PADDING`, and every row has at least one token.
     """
 
     def __post_init__(self) -> None:

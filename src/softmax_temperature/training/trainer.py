@@ -86,9 +86,9 @@ class Trainer:
     def capture_steps(self) -> str | None:
         """Try to replay further steps as a CUDA graph, after a few steps without one.
 
-        Returns None on a CPU, where nothing is captured, and also if nothing rules out
-        a capture, which `StepGraph` then tries. Otherwise prints and returns the reason
-        that rules it out.
+        The result is None on a CPU, where nothing is captured. It is also None if
+        nothing prevents a capture, which `StepGraph` then tries. Otherwise the method
+        prints and returns the reason that prevents a capture.
         """
         if self.device == "cpu":
             return None
@@ -133,8 +133,8 @@ class Trainer:
     def _draw_epoch(self) -> Tensor:
         """Draw all random numbers for the epoch's samples, in one tensor.
 
-        The tensor has a table for each batch: the rows of its samples, then their
-        random numbers.
+        The tensor has a table for each batch: the row indices of the batch's samples,
+        then their random numbers.
         """
         seed = seed_of(self.seed, "epoch", str(self.epochs_done))
         generator = torch.Generator().manual_seed(seed)
@@ -147,10 +147,10 @@ class Trainer:
         return torch.stack(tables)
 
     def evaluate(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
-        """Compute logits (n, classes), float32, and norms (n,) of last-layer inputs.
+        """Compute the logits, and the norms of the last layer's inputs.
 
-        The norms are float64. Logits and norms are on the CPU. Raises Diverged if a
-        logit is not finite.
+        The logits are float32 and have shape (n, classes). The norms are float64 and
+        have shape (n,). Both are on the CPU. Raises Diverged if a logit is not finite.
         """
 
         def compute(rows: Tensor) -> tuple[Tensor, ...]:
@@ -255,7 +255,10 @@ class Trainer:
         return self._compute(table, label_rows, position)
 
     def _compute(self, table: Tensor, label_rows: Tensor, position: float) -> Tensor:
-        """Take a step, and return the loss; `table` has rows, then random numbers."""
+        """Take a step, and return the loss.
+
+        `table` holds row indices, followed by random numbers.
+        """
         # Augment the whole batch before it is divided, so that a sample's random
         # numbers do not depend on its process.
         batch = self.samples.batch(table[0], table[1:], self.recipe)

@@ -118,7 +118,7 @@ class Watch(Callback):
 def scaled_epochs(
     planned: Sequence[int], epochs: int, planned_epochs: int
 ) -> frozenset[int]:
-    """Scale the epochs of a figure in the paper to a run of another length.
+    """Scale the epochs of a figure in the paper to a run of a different length.
 
     Epochs count from 1.
     """
@@ -169,11 +169,11 @@ class BestEpoch(Callback):
 class Norms(Callback):
     """Records norms of logits, weights and gradients (cooling paper, section 3.3).
 
-    Append `after_batch` to `trainer.after_batch` (`TrainingRun.run` does this itself).
-    A row of `history` has four entries: `epoch`; `logit_norm`, the mean over held-out
-    `inputs` after the epoch; `weight_norm`, the norm of all parameters after the epoch;
-    and `gradient_norm`, the norm of the whole gradient that the optimizer used,
-    averaged over the epoch's batches.
+    The method `after_batch` must be in `trainer.after_batch`; `TrainingRun.run` adds
+    it. A row of `history` has four entries: `epoch`; `logit_norm`, the mean over
+    held-out `inputs` after the epoch; `weight_norm`, the norm of all parameters after
+    the epoch; and `gradient_norm`, the norm of the whole gradient that the optimizer
+    used, averaged over the epoch's batches.
     """
 
     def __init__(self, inputs: Tensor) -> None:

@@ -73,8 +73,8 @@ def described(about: dict[str, Any] | None) -> str | None:
 def set_embedding(network: nn.Module, vectors: Tensor) -> None:
     """Overwrite the first rows of a network's word embedding with `vectors`.
 
-    `vectors` has the shape (numbers, width). The other rows of the embedding stay
-    unchanged. Raises ValueError if `vectors` has too many rows or another width.
+    `vectors` has the shape (rows, width). The other rows of the embedding stay
+    unchanged. Raises ValueError if `vectors` has too many rows or a different width.
     """
     weight = embedding_of(network).weight
     if len(vectors) > len(weight) or vectors.shape[1] != weight.shape[1]:
@@ -98,7 +98,7 @@ class EmbeddingSteps:
     """Trains the word embedding by gradient descent, separately from other parameters.
 
     After each batch, `step` times the gradient is subtracted from the embedding,
-    without momentum or weight decay. Append the object to `trainer.after_batch`.
+    without momentum or weight decay. The object must be in `trainer.after_batch`.
     """
 
     # Deviation: we tune the vectors as the released code does, by gradient descent with

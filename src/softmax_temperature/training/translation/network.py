@@ -109,7 +109,8 @@ class TranslationTransformer(nn.Module):
 def positions(length: int, width: int, device: torch.device) -> Tensor:
     """Compute sines and cosines with wavelengths from 2π to 10,000 · 2π.
 
-    Vaswani et al., section 3.5. The result has shape (length, width), float32.
+    Vaswani et al., section 3.5. The result is a float32 tensor of shape (length,
+    width).
     """
     even = torch.arange(0, width, 2, device=device)
     rates = torch.exp(even * (-math.log(10_000.0) / width))
@@ -128,7 +129,7 @@ def make_network(
 Step = Callable[[Tensor, Tensor], Tensor]
 """Maps prefixes to logits (r, vocabulary).
 
-The arguments are the prefixes, (r, t) tokens that begin with START, and the numbers of
+The arguments are the prefixes, (r, t) tokens that begin with START, and the indices of
 the sentences that they translate, (r,).
 """
 
@@ -194,13 +195,13 @@ def beam_search(
     are kept. A translation's score is its log-probability divided by ((5 + length) /
     6)^length_penalty (Wu et al. 2016, in the form of Vaswani et al.), where the length
     includes END. After each token every prefix may end. The search for a sentence ends
-    when no prefix can score more than the best finished translation. `limits` (n,)
-    int64, on the model's device, are the largest numbers of tokens that the
-    translations may have, including END.
+    when no prefix can score more than the best finished translation. `limits`, an int64
+    tensor (n,) on the model's device, holds the largest number of tokens that each
+    translation may have, including END.
     """
     translations: list[list[int]] = [[] for _ in limits]
     best = torch.full((len(limits),), -torch.inf, device=limits.device)
-    # Numbers of the sentences whose search continues.
+    # Indices of the sentences whose search continues.
     sentences = torch.arange(len(limits), device=limits.device)
     prefixes = torch.full((len(limits), 1, 1), START, device=limits.device)
     scores = torch.zeros(len(limits), 1, device=limits.device)

@@ -28,7 +28,8 @@ UNKNOWN = 3  # Replaces each character that no training sentence contains.
 class Ragged:
     """n rows of numbers, concatenated.
 
-    The values are (total,) int32, and the ends of the rows (n,) int64.
+    The values are an int32 tensor of shape (total,), and the ends of the rows are an
+    int64 tensor of shape (n,).
     """
 
     values: Tensor
@@ -119,15 +120,15 @@ class SentencePairs:
 # by length, with pairs of equal length in random order, and cut the sorted list into
 # batches. The order of the batches is new each epoch, and padding counts towards the
 # number of tokens in a batch. Vaswani et al. batch pairs "by approximate sequence
-# length", about 25,000 tokens of each language.
+# length", with about 25,000 tokens of each language in a batch.
 
 
 @dataclass(frozen=True)
 class LengthBatches(HostSamples):
     """Batches of pairs of similar length; each batch is one sample.
 
-    The inputs are the numbers of the batches, the labels are their target tokens, and
-    `batches` holds the row numbers of each batch's pairs.
+    The inputs are the indices of the batches, the labels are the target tokens of each
+    batch, and `batches` holds the row indices of each batch's pairs.
     """
 
     pairs: SentencePairs
@@ -171,7 +172,7 @@ class LengthBatches(HostSamples):
             )
 
     def prepare(self, inputs: Tensor, recipe: Recipe) -> Tensor:  # noqa: ARG002
-        """Return the batch (pairs, 2, length) with the number in `inputs` (1,).
+        """Return the batch (pairs, 2, length) whose index is in `inputs` (1,).
 
         `SentencePairs.teacher_forced` describes the form of a batch.
         """

@@ -19,10 +19,10 @@ from softmax_temperature.training.translation.sentences import (
     SentencePairs,
 )
 
-# Names of the reserved numbers. No piece can equal one of these names, because pieces
+# Names of the reserved IDs. No piece can equal one of these names, because pieces
 # contain no space. The names are not registered as special tokens of the library,
-# because the library also looks for special tokens in sentences: a reserved number
-# would then replace a name such as "< end >" in a sentence.
+# because the library also looks for special tokens in sentences: a reserved ID would
+# then replace a name such as "< end >" in a sentence.
 _RESERVED = ("< padding >", "< start >", "< end >", "< unknown >")
 
 # Deviation: our sentences are split at spaces and punctuation marks before they are
@@ -35,7 +35,7 @@ _RESERVED = ("< padding >", "< start >", "< end >", "< unknown >")
 class Vocabulary:
     """Word pieces from byte-pair encoding, the same for both languages.
 
-    The first four numbers are reserved; `_RESERVED` holds their names.
+    The first four IDs are reserved; `_RESERVED` holds their names.
     """
 
     def __init__(self, tokenizer: Tokenizer) -> None:
@@ -46,8 +46,8 @@ class Vocabulary:
         """Learn the vocabulary of a training split; raise LeakError for another split.
 
         The order of the sentences does not matter. `size` is the largest size of the
-        vocabulary, including the four reserved numbers; every character of the split
-        has a number, even if the vocabulary then exceeds `size`.
+        vocabulary, including the four reserved IDs; every character of the split has an
+        ID, even if the vocabulary then exceeds `size`.
         """
         counter = _splitter(BPE())
         trainer = BpeTrainer(
@@ -66,7 +66,7 @@ class Vocabulary:
         return int(self._tokenizer.get_vocab_size())
 
     def encode(self, sentences: Iterable[str]) -> Ragged:
-        """Encode each sentence as the numbers of its pieces, followed by END."""
+        """Encode each sentence as the IDs of its pieces, followed by END."""
         encodings = self._tokenizer.encode_batch_fast(
             list(sentences), add_special_tokens=False
         )
@@ -78,7 +78,7 @@ class Vocabulary:
         return SentencePairs(self.encode(sources), self.encode(targets), part.split)
 
     def decode(self, rows: Iterable[Iterable[int]]) -> list[str]:
-        """Decode rows of numbers to sentences; reserved numbers are dropped."""
+        """Decode rows of IDs to sentences; reserved IDs are dropped."""
         plain = [[number for number in row if number >= len(_RESERVED)] for row in rows]
         texts: list[str] = self._tokenizer.decode_batch(
             plain, skip_special_tokens=False
