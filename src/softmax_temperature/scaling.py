@@ -45,8 +45,8 @@ LAST_STEP = 38
 # are about as large as those of the paper's networks.
 TEMPERATURE_GRID = tuple(tenths / 10 for tenths in range(1, 101))
 # By default, the search by calibration error tries these multiples of the temperature
-# at which the mean confidence equals the accuracy: from a fifth to 5, in steps of 3.3
-# %.
+# at which the mean confidence equals the accuracy: from a fifth to 5, each 3.3 % larger
+# than the one before.
 RELATIVE_GRID = tuple(5 ** (step / 50) for step in range(-50, 51))
 # Tolerance on log T; `fit_temperature` promises 1e-6.
 LOG_TOLERANCE = 1e-8

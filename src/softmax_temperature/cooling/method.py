@@ -73,7 +73,7 @@ class Cooling:
     scalar buffer `cooling_temperature`, which starts at 1 and is part of
     `state_dict()`. All state that a resumed run needs is in the network. To resume,
     build the network, create this object (before `torch.compile`), and load the state.
-    Each call of `cool` fits the temperature T of the *undivided* logits anew. With the
+    Each call of `cool` refits the temperature T of the *undivided* logits. With the
     default `refit`, these logits are then divided by T^factor.
 
     The division is a forward hook of `model` itself. Modules that are made from its
@@ -226,9 +226,9 @@ class Cooling:
             The factor by which this call divided the network's logits.
 
         Warns:
-            UserWarning: If the network has dropout or batch norm, and either computed
-            the logits as its last output in training mode, or has run only in training
-            mode since the last call.
+            UserWarning: If the network has dropout or batch norm, and either it
+                computed the logits, as its last output, in training mode, or it has run
+                only in training mode since the last call.
 
         Raises:
             ValueError: If an argument is malformed, the logits and the network's output

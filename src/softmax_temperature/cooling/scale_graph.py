@@ -522,8 +522,7 @@ def _passes(name: str | None, node: fx.Node, tensor: fx.Node) -> bool:
 def _unites(name: str | None, node: fx.Node) -> bool:
     """Whether a common factor of all tensor inputs also multiplies the output."""
     if name in SUMS:
-        # A number other than zero has its own scale. A second term given by keyword is
-        # refused.
+        # A nonzero number has its own scale. A second term given by keyword is refused.
         terms = node.args[:2]
         scalable = all(isinstance(term, fx.Node) or term == 0 for term in terms)
         return scalable and node.kwargs.keys() <= {"alpha"}

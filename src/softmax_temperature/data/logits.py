@@ -65,8 +65,8 @@ def write_logits(path: Path, sets: Mapping[str, Logits]) -> None:
     """Write sets of logits, keyed by name, to the file `path`.
 
     Raises:
-        ValueError: If the name of a set implies a split other than the set's own; see
-            `split_of`.
+        ValueError: If the name of a set implies a different split from the set's own;
+            see `split_of`.
     """
     tensors: dict[str, Tensor] = {}
     for name, logits in sets.items():

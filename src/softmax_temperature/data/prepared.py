@@ -3,10 +3,10 @@
 An artifact of the `fetch` stage holds
 
 - `card.json`: name, source, licence, classes, splits, rules and limits;
-- `rows.safetensors`: `SPLIT.labels` and `SPLIT.index`, (n,) int64;
+- `rows.safetensors`: `SPLIT.labels` and `SPLIT.index`, int64 tensors of shape (n,);
 - for each split, one of three files:
 
-  - `SPLIT.safetensors` holds `images` (n, channels, height, width) uint8;
+  - `SPLIT.safetensors` holds the uint8 tensor `images` (n, channels, height, width);
   - `SPLIT.sha256` has a line "digest  path below data.root" for each image file, and
     the digest is checked on every read;
   - `SPLIT.jsonl` has a JSON string on each line, a text or a bracketed tree.
@@ -115,7 +115,7 @@ class PreparedData:
     ) -> Iterator[Tensor]:
         path = self.artifact.path(f"{split}.safetensors")
         for rows in batches:
-            # Map the file anew for each batch. With one mapping for all batches, the
+            # Map the file again for each batch. With one mapping for all batches, the
             # pages that were read would stay in memory.
             with safe_open(path, framework="pt") as file:
                 images = file.get_slice("images")[rows.start : rows.stop]

@@ -40,9 +40,9 @@ class Part:
         split: The split, which decides how the rows may be used.
         data: Images, embeddings, points or token IDs (n, ...), or a tuple of n texts or
             bracketed trees.
-        labels: Classes (n,) int64, label maps (n, height, width), or a tuple of n
-            translations.
-        index: Row indices in the source's part, (n,) int64.
+        labels: Classes, an int64 tensor of shape (n,); or label maps (n, height,
+            width); or a tuple of n translations.
+        index: Row indices in the source's part, an int64 tensor of shape (n,).
     """
 
     dataset: str

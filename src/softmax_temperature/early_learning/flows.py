@@ -72,8 +72,8 @@ class Flow(NamedTuple):
     Attributes:
         size: Length of the state.
         rate: Computes the time derivative of a state.
-        logits: Computes the tempered logits Z of a state, a float64 tensor of shape (n,
-            classes).
+        logits: Computes the tempered logits Z of a state as a float64 tensor of shape
+            (n, classes).
         parameters: Computes the parameters of a state; in a linearised flow, its
             logits.
     """
@@ -133,7 +133,7 @@ class Settings(NamedTuple):
 
     Attributes:
         unit_time: Rescaled time in which the logits change by 1 at their initial speed.
-        horizon: Latest rescaled time at which the integration ends.
+        horizon: Rescaled time by which the integration ends.
         tolerance: Largest error that a step may have, as a fraction of a sum of two
             terms: the size of the state, and the root-mean-square change that the
             initial rate would make in `unit_time`.

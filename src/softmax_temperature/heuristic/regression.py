@@ -215,7 +215,7 @@ def leave_one_dataset_out(
     Args:
         pairs: Pairs as defined in the package's docstring.
         statistics: "best", "four_best", "all", or a number k for the k most correlated
-            statistics. The statistics are chosen anew in each fold.
+            statistics. The statistics are chosen separately in each fold.
         method: "least_squares" as in the paper, or "ridge" (ours) with the penalty that
             has the smallest error on left-out data sets.
 
@@ -314,7 +314,7 @@ def _regress(
 
 
 def _most_correlated(table: pd.DataFrame, optima: Floats, size: int) -> tuple[str, ...]:
-    """Return the `size` statistics with the largest |r|, or all in listed order."""
+    """Return the `size` statistics with the largest |r|, or all of `STATISTICS`."""
     if size == len(STATISTICS):
         return STATISTICS
     _, _, design = standardised(matrix(table, STATISTICS))

@@ -297,7 +297,7 @@ def fit_shipped(
 def losses(pairs: pd.DataFrame, scores: pd.DataFrame) -> dict[str, Any]:
     """Compute the fields `lost`, `inside` and `outside` of a `RidgeHeuristic`.
 
-    `score_rules` returns the table `scores`.
+    The table `scores` is the return value of `score_rules`.
     """
     is_inside = pd.Series(
         inside_range_of_others(pairs), index=pd.MultiIndex.from_frame(pairs[KEYS])

@@ -125,7 +125,7 @@ class SampleLoss(Loss):
         return cls(**options, ignore_index=None)
 
     def losses(self, logits: Tensor, labels: Tensor, epoch: float | None) -> Tensor:
-        """Return the loss of each sample, (n,), from logits in at least float32."""
+        """Return the loss of each sample, (n,), for logits in float32 or wider."""
         raise NotImplementedError
 
     def soft_losses(
@@ -179,8 +179,8 @@ class SampleLoss(Loss):
 
         Args:
             losses: Shape (rows,).
-            weights: Weights of shape (rows,), by whose sum the mean divides. If None,
-                the mean divides by the number of rows.
+            weights: Weights of shape (rows,); the mean divides by the sum of the
+                weights. If they are None, the mean divides by the number of rows.
             counted: Mask of the rows that count; None if all of them count.
             logits: The logits of the batch.
             labels: The labels of the batch; losses that are not reduced are returned in

@@ -118,7 +118,7 @@ def _ranks(labels: Tensor, given: Tensor, other: Tensor) -> Ranks | None:
     The result is None if no label is in range, or if a logit is NaN.
 
     Args:
-        labels: Shape (n, ...), int64.
+        labels: An int64 tensor of shape (n, ...).
         given: Logits with the classes in the last dimension, shape (n, ..., classes).
         other: Another reading of the same logits, of the same shape.
     """

@@ -3,8 +3,8 @@
 In a file of scores, the columns may follow the class names sorted as texts (0, 1, 10,
 11, 2, ...), which is how torchvision's ImageFolder numbers the classes, while the
 labels follow the numerical order. The reverse also occurs. If the predictions agree
-with the labels much more often in another order of the columns, that order is judged to
-be the right one.
+with the labels much more often in a different order of the columns, that order is
+judged to be the right one.
 """
 
 import math
@@ -59,7 +59,8 @@ class Order(NamedTuple):
     """Another order of the columns.
 
     Attributes:
-        columns: The column of each label, shape (classes,), int64; -1 if not known.
+        columns: The column of each label, or -1 if it is not known; an int64 tensor of
+            shape (classes,).
         condition: The order in words, for a message.
         remedy: How to reorder the columns.
     """
@@ -73,7 +74,7 @@ class Votes(NamedTuple):
     """For each label, the number of correctly predicted rows in two column orders.
 
     Attributes:
-        rows: Number of rows of each label, shape (classes,), float64.
+        rows: Number of rows of each label, a float64 tensor of shape (classes,).
         given: Number of these rows that are predicted correctly in the given order.
         moved: Number of these rows that are predicted correctly in the other order.
     """
@@ -218,8 +219,8 @@ def _logistic(columns: Tensor, labels: Tensor) -> tuple[float, list[float]]:
     the columns separate the labels, the weights are those of the last step.
 
     Args:
-        columns: Shape (n, weights), float64.
-        labels: Shape (n,), 0 or 1, float64.
+        columns: The inputs of the regression, a float64 tensor of shape (n, weights).
+        labels: The labels 0 and 1, a float64 tensor of shape (n,).
     """
 
     def loss(weights: Tensor) -> float:

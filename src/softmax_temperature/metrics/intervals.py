@@ -110,8 +110,9 @@ def top_label_error(
     """The ECE or the AdaECE, depending on the bins in `membership`.
 
     Args:
-        confidences: Confidences of the predictions, shape (n,), float64.
-        correct: 1 for a correct prediction and 0 otherwise, shape (n,), float64.
+        confidences: Confidences of the predictions, a float64 tensor of shape (n,).
+        correct: 1 for a correct prediction and 0 otherwise, a float64 tensor of shape
+            (n,).
         membership: Share of each sample in each bin, shape (n, bins).
     """
     samples = len(confidences)

@@ -265,7 +265,7 @@ def sum_of_columns(rows: Tensor, low: Tensor, high: Tensor) -> int:
 def _refuse_constant_sum(
     rows: Tensor, low: Tensor, name: str, *, of_network: bool
 ) -> None:
-    """Refuse rows with negative numbers if they all have the same sum other than 0.
+    """Refuse rows with negative numbers if they all have the same nonzero sum.
 
     Examples are [1 - raw, raw] for the logit `raw` of class 1 of two, the predictions
     of a regression on one-hot classes, and probabilities that were negated or rescaled

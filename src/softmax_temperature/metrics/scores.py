@@ -108,13 +108,14 @@ def confusion_matrix(
     The matrices of several batches may be added.
 
     Args:
-        predictions: Predicted classes, integers in [0, classes), of any shape.
-        labels: True classes, integers in [0, classes), of the same shape.
+        predictions: Predicted classes: integers in [0, classes), in a tensor of any
+            shape.
+        labels: True classes: integers in [0, classes), in a tensor of the same shape.
         classes: Number of classes.
         void: Label of pixels to ignore.
 
     Returns:
-        Shape (classes, classes), int64.
+        An int64 tensor of shape (classes, classes).
 
     Raises:
         ValueError: If an argument is malformed.

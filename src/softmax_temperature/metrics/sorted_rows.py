@@ -26,7 +26,7 @@ NEAR = 0.05
 # The scores are better than equal probabilities if their likelihood is higher by this
 # many standard deviations.
 CLEAR_GAIN = 2
-# For labels other than the first column, the mean score of the label must exceed the
+# For labels that are not the first column, the mean score of the label must exceed the
 # mean over the columns by at least this share of the excess that is expected at the
 # fitted temperature. A smaller excess leads to a refusal only if it is
 # `CLEAR_SHORTFALL` standard deviations below the expected one.

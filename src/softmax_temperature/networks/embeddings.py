@@ -4,7 +4,7 @@ An artifact of embeddings holds
 
 - `embeddings.npy`: (n, dim) float32 of all splits in sequence, each in the order of the
   prepared data set;
-- `rows.safetensors`: `SPLIT.labels` (n,) and `SPLIT.index` (n,), int64;
+- `rows.safetensors`: `SPLIT.labels` and `SPLIT.index`, int64 tensors of shape (n,);
 - `provenance.json`: the data set, the backbone and its weights.
 """
 
@@ -63,8 +63,8 @@ def extract(
     for images in batches:
         prepared = preprocess(images, device=device)
         device_type = prepared.device.type
-        # Enter the two modes anew for each batch. If they enclosed the loop, they would
-        # stay switched on in the generator's caller between batches.
+        # Enter the two modes separately for each batch. If they enclosed the loop, they
+        # would stay switched on in the generator's caller between batches.
         with (
             torch.inference_mode(),
             torch.autocast(device_type, torch.bfloat16, is_bfloat16),

@@ -15,8 +15,8 @@ from softmax_temperature.params.focal import LinearTraining
 
 # Deviation: our data come from scikit-learn's make_classification with these settings,
 # which match appendix C's description in words: corners at +-2 give the side of 4, and
-# unit normals are mixed by a random matrix in each cluster. flip_y draws a label anew
-# for 10 % of the points, so about 5 % of all labels change. If the authors changed the
+# unit normals are mixed by a random matrix in each cluster. flip_y redraws the labels
+# of 10 % of the points, so about 5 % of all labels change. If the authors changed the
 # labels of 10 % of the points, their task is harder.
 SETTINGS = {
     "n_features": 2,

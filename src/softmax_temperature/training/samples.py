@@ -85,7 +85,7 @@ class Samples:
         generator: torch.Generator,  # noqa: ARG002
         recipe: Recipe,  # noqa: ARG002
     ) -> Tensor:
-        """Draw the random numbers of a batch, (numbers, batch_size) int64.
+        """Draw the random numbers of a batch, int64 of shape (numbers, batch_size).
 
         The generator is on the CPU. By default, no random numbers are drawn.
         """

@@ -228,7 +228,7 @@ class Trainer:
         self.epochs_done = state["epochs_done"]
         self.loss = state["loss"]
         if self._graph is not None:
-            # Capture anew, because the old graph refers to the optimizer's previous
+            # Capture again, because the old graph refers to the optimizer's previous
             # tensors.
             self.capture_steps()
 
