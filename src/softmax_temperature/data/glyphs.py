@@ -129,7 +129,7 @@ def read_glyph_scenes(name: str, *, seed: int) -> tuple[Pixels, Pixels]:
     """Draw "glyph-scenes-N": TRAIN_SCENES scenes, followed by TEST_SCENES test scenes.
 
     Returns:
-        Images and labels, each (scenes, 64, 64) uint8.
+        Images and labels, each a uint8 array of shape (scenes, 64, 64).
 
     Raises:
         InputError: If N is below 2 or above the number of characters.

@@ -29,7 +29,7 @@ MOST_LOGITS = 4_000_000
 
 
 class Ranks(NamedTuple):
-    """How high the labels' logits rank in two readings of the logits.
+    """The ranks of the labels' logits in two readings of the logits.
 
     Attributes:
         given: For each label, the share of the other classes whose logits are lower,

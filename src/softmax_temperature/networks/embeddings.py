@@ -2,8 +2,8 @@
 
 An artifact of embeddings holds
 
-- `embeddings.npy`: (n, dim) float32 of all splits in sequence, each in the order of the
-  prepared data set;
+- `embeddings.npy`: a float32 array (n, dim) of all splits in sequence, each in the
+  order of the prepared data set;
 - `rows.safetensors`: `SPLIT.labels` and `SPLIT.index`, int64 tensors of shape (n,);
 - `provenance.json`: the data set, the backbone and its weights.
 """
