@@ -1,6 +1,7 @@
 """dvc.yaml lists each stage's program, code and inputs, and stays small."""
 
 import json
+import re
 import sys
 from pathlib import Path
 from subprocess import run
@@ -25,6 +26,20 @@ runs.
 RUN_BY = frozenset(
     {"runner", "params"}
 )  # Code of these folders is not part of any cell.
+
+
+def test_the_committed_lock_has_every_stage() -> None:
+    # A commit while `dvc repro` writes the lock may record an empty file.
+    papers = read_yaml(ROOT / "params.yaml")["papers"]
+    expected = {
+        name
+        for stage, content in STAGES.items()
+        for name in (
+            [f"{stage}@{paper}" for paper in papers] if "matrix" in content else [stage]
+        )
+    }
+    lock = (ROOT / "dvc.lock").read_text()
+    assert set(re.findall(r"(?m)^  (\S+):$", lock)) == expected
 
 
 def program(stage: str) -> Path:

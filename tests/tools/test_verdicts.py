@@ -380,8 +380,15 @@ def test_the_terminal_shows_one_paper_and_refuses_an_unknown_one(results: Path) 
     assert of_focal.count("Focal: 1 hold") == 1
     assert "Cooling" not in of_focal
     assert "A beats B." not in scorecard_text(results, ["cooling"])
-    with pytest.raises(InputError, match=r"unknown paper 'focl'.*focal"):
+    with pytest.raises(InputError, match=r"unknown paper or claim 'focl'.*focal"):
         scorecard_text(results, ["focl"])
+
+
+def test_the_terminal_shows_one_claim(project_root: Path) -> None:
+    text = scorecard_text(project_root / "results", ["cooling-calibrates"])
+    assert text.count("; cooling-calibrates)") == 1
+    assert text.count("must lie: ") == 2  # In the legend and in the claim.
+    assert "Focal" not in text
 
 
 def test_only_what_is_between_the_markers_is_replaced_and_a_file_without_them_refused(

@@ -364,12 +364,12 @@ def _rows_of_images(folder: Path, backbone: str | None, **options: Any) -> Any:
 
 @command
 def scorecard(
-    papers: Annotated[
+    names: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="PAPER",
-            help="classifier_temperature, focal, cooling or temperature_check. "
-            "Default: all four.",
+            metavar="NAME",
+            help="classifier_temperature, focal, cooling, temperature_check, or a "
+            "claim such as cooling-calibrates. Default: all four papers.",
         ),
     ] = None,
     write: Annotated[
@@ -388,9 +388,9 @@ def scorecard(
     from softmax_temperature.tools import verdicts
 
     if write is None:
-        print(verdicts.scorecard_text(papers=papers or ()))
+        print(verdicts.scorecard_text(names=names or ()))
         return
-    refuse_unused({"PAPER": papers or None}, "--write always writes all papers")
+    refuse_unused({"NAME": names or None}, "--write always writes all papers")
     verdicts.write_scorecard(write)
 
 

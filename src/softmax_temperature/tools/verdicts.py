@@ -270,7 +270,38 @@ def _check_papers(papers: Collection[str], *, where: str) -> None:
             )
 
 
-def scorecard_text(results: Path = RESULTS, papers: Collection[str] = ()) -> str:
+def _named_claims(
+    of_papers: Mapping[str, list[Evidence]], names: Collection[str]
+) -> dict[str, list[Evidence]]:
+    """The claims of each paper that `names` has, by paper or by claim; all if empty."""
+    claims = {
+        claim.primary["id"]: paper
+        for paper, of_paper in of_papers.items()
+        for claim in of_paper
+    }
+    for name in names:
+        if name not in of_papers and name not in claims:
+            raise InputError(
+                f"unknown paper or claim {name!r}",
+                where="NAME",
+                remedy=nearest(name, [*of_papers, *claims]),
+            )
+    shown = {
+        paper: [
+            claim
+            for claim in of_paper
+            if not names or paper in names or claim.primary["id"] in names
+        ]
+        for paper, of_paper in of_papers.items()
+    }
+    return {
+        paper: of_paper
+        for paper, of_paper in shown.items()
+        if of_paper or not names or paper in names
+    }
+
+
+def scorecard_text(results: Path = RESULTS, names: Collection[str] = ()) -> str:
     """The scorecard for a terminal, at most 80 columns wide.
 
     The counts of all papers and the lines that explain a claim come first, then a
@@ -278,17 +309,12 @@ def scorecard_text(results: Path = RESULTS, papers: Collection[str] = ()) -> str
 
     Args:
         results: The folder of all studies.
-        papers: The papers to show; all if empty.
+        names: The papers and claims to show; all if empty.
 
     Raises:
-        InputError: If a paper is unknown.
+        InputError: If there is no paper or claim of such a name.
     """
-    _check_papers(papers, where="PAPER")
-    of_papers = {
-        paper: claims
-        for paper, claims in evidence(results).items()
-        if not papers or paper in papers
-    }
+    of_papers = _named_claims(evidence(results), names)
     parts = []
     if len(of_papers) > 1:
         counts = [_heading(paper, claims) for paper, claims in of_papers.items()]
@@ -296,7 +322,7 @@ def scorecard_text(results: Path = RESULTS, papers: Collection[str] = ()) -> str
     named = _named_studies(chain.from_iterable(of_papers.values()))
     parts.append(_wrapped(_HOW_TO_READ))
     parts.append(_wrapped(f"{study}: {words}" for study, words in named))
-    if not papers:
+    if not names:
         parts.append(_HINT)
     for paper, claims in of_papers.items():
         lines = textwrap.wrap(_heading(paper, claims), WIDTH)
@@ -541,13 +567,39 @@ def state(root: Path = Path()) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=list(registry.COLUMNS))
 
 
+def _check_judged(root: Path) -> None:
+    """Refuse studies with results that were not judged by the present claims.
+
+    Otherwise, a claim that was written after a study ran would be registered without
+    its result, as if it had been written before.
+    """
+    folder = root / results.RESULTS
+    for study, paper in product(results.studies_with_results(folder), PAPERS):
+        path = folder / study / paper / results.CLAIMS
+        rows = results.read_json(path)
+        if not rows:
+            continue
+        judged = {row["id"]: row["digest"] for row in rows}
+        for claim in claims_of(paper):
+            if judged.get(claim.id) != registry.design_digest(claim, study):
+                raise InputError(
+                    f"was not judged by the present claim {claim.id!r}",
+                    where=str(path.relative_to(root)),
+                    remedy=f"Run: softmax-temperature rejudge --paper {paper}",
+                )
+
+
 def register(root: Path = Path()) -> list[str]:
     """Add new and changed claims to the register.
 
     Returns:
         One line for every added row, with the claim and its digest. The line says so if
         docs/protocol_history.md must name the claim and the digest.
+
+    Raises:
+        InputError: If a study with results was not judged by the present claims.
     """
+    _check_judged(root)
     registered = registry.registered(root)
     added = registry.changed(registered, state(root))
     together = pd.concat([registered, added], ignore_index=True)

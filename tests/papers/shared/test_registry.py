@@ -1,5 +1,7 @@
 """Every judged claim is registered, and every change of a claim is recorded."""
 
+import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,7 @@ from softmax_temperature.papers.shared.registry import (
     needing_history,
     registered,
 )
+from softmax_temperature.runner.errors import InputError
 from softmax_temperature.tools import verdicts
 
 CLAIM = Claim(
@@ -160,6 +163,26 @@ def test_every_change_of_a_registered_claim_is_in_the_history(
         )
     ]
     assert not unsaid
+
+
+def test_a_claim_is_registered_only_after_studies_with_results_are_judged(
+    tmp_path: Path, project_root: Path
+) -> None:
+    # Otherwise, a claim that was written after a study would look as if it had been
+    # registered before.
+    study = Path("results/cooling_full/cooling")
+    shutil.copytree(project_root / study, tmp_path / study)
+    (tmp_path / "data").mkdir()
+    shutil.copy(project_root / registry.REGISTERED, tmp_path / registry.REGISTERED)
+    before = (tmp_path / registry.REGISTERED).read_bytes()
+    path = tmp_path / study / results.CLAIMS
+    rows = results.read_json(path)
+    assert rows
+    for stale in (rows[1:], [{**rows[0], "digest": "0"}, *rows[1:]]):
+        path.write_text(json.dumps(stale))
+        with pytest.raises(InputError, match=r"claims.json: .*rejudge --paper cooling"):
+            verdicts.register(tmp_path)
+    assert (tmp_path / registry.REGISTERED).read_bytes() == before
 
 
 def test_the_digests_in_the_results_are_those_of_the_claims(project_root: Path) -> None:
