@@ -20,7 +20,7 @@ _NO_TEMPERATURE = (
 
 
 class Evidence(NamedTuple):
-    """The numbers of a report that determine the advice; the ECEs are fractions.
+    """The values in a report that determine the advice; ECEs are fractions.
 
     Attributes:
         temperature: The temperature that minimises the NLL.
@@ -62,9 +62,9 @@ def advise(evidence: Evidence) -> Advice:
     is above its noise floor, and the interval of the change in ECE is below 0. If the
     interval of the temperature has no upper end, the logits may carry no information
     about the labels, and the advice is to check the columns. If the advice is not to
-    scale, the logits can still be miscalibrated, for instance because the classes had
-    other frequencies in training. With few rows, the temperature and the NLL can show a
-    miscalibration that the ECE does not show; the sentence then says so.
+    scale, the logits can still be miscalibrated, for instance because the class
+    frequencies were different in training. With few rows, the temperature and the NLL
+    can show a miscalibration that the ECE does not show; the sentence then says so.
     """
     numbers = (evidence.temperature, evidence.low, evidence.high)
     fitted, *ends = (_unlike_one(number) for number in numbers)
@@ -141,7 +141,7 @@ def _probably(evidence: Evidence, temperature: str, doubts: str) -> str:
 
 
 def three_digits(value: float) -> str:
-    """Write the positive number `value` with at least three significant digits."""
+    """Format the positive number `value` with at least three significant digits."""
     if not 1e-4 <= value < 1e7:
         return f"{value:.2e}" if 0 < value < math.inf else f"{value:g}"
     decimals = max(0, 2 - math.floor(math.log10(value)))
@@ -149,7 +149,7 @@ def three_digits(value: float) -> str:
 
 
 def _unlike_one(value: float) -> str:
-    """Write `value` with enough digits that only 1 itself looks like 1."""
+    """Format `value` with enough digits that only 1 itself is shown as 1."""
     text = three_digits(value)
     decimals = 3
     while float(text.replace(",", "")) == 1 != value and decimals < MOST_DECIMALS:
@@ -159,9 +159,9 @@ def _unlike_one(value: float) -> str:
 
 
 def _points(share: float) -> str:
-    """Write the change of a fraction in points, with its sign.
+    """Format a change in a fraction as percentage points with a sign.
 
-    A change is written as 0 only if it is 0.
+    A change is shown as 0 only if it is exactly 0.
     """
     points = 100 * share
     # Show one digit of a small change, because its sign decides the advice.

@@ -79,38 +79,40 @@ Arrays = dict[str, NDArray[Any]]
 Rows = tuple[Tensor, Tensor]
 SAMPLE = Path(__file__).with_name("sample_logits.npz")
 KINDS = ("logits", "probs")
-# Remedies for probabilities that were passed as logits, and for quantised ones.
+# Remedies for probabilities that were passed as logits, and for quantised scores.
 SAY_PROBS = "Pass kind='probs'."
 SAY_DEQUANTISED = (
     "Add 128, divide by 256, and give them as probabilities: kind='probs'."
 )
-# The largest label that is accepted, because float64 represents all integers up to it.
+# The largest accepted label. float64 represents every integer up to this one exactly.
 LARGEST_LABEL = 2**53
 # The largest share of labels whose probability may have underflowed to 0. A larger
 # share changes the fitted temperature by more than a percent.
 MOST_ZEROS = 1e-3
 # The remedy for a column whose entries are lists, as in some parquet files.
 NESTED_REMEDY = 'Stack the lists of its rows, as np.stack(df["logits"]) does.'
-# The remedy for rows that hold inf, to which half precision rounds numbers above 65504.
+# The remedy for rows with inf, because half precision rounds numbers above 65504 to it.
 OVERFLOWED = "Remove such rows; if float16 overflowed, compute the scores in float32."
 # Two tables count as the same samples if they share more than this fraction of the rows
 # of the smaller one.
 SHARED = 0.5
-# If one table is rounded, this share of the rows of the smaller one must agree, and it
-# must have at least this many rows. By chance, far fewer agree: a row counts only if it
-# occurs once in each table, which holds for at most 37 % of independent rows.
+# If one table is rounded, the share `SHARED_ROUNDED` of the smaller table's rows must
+# agree, and that table must have at least `FEWEST_ROUNDED` rows. By chance, far fewer
+# agree: a row counts only if it occurs once in each table, which holds for at most 37 %
+# of independent rows.
 SHARED_ROUNDED = 2 / 3
 FEWEST_ROUNDED = 50
-# A table with fewer different samples is not checked for copies, because it may be a
+# A table with fewer distinct samples than this is not checked for copies. It may be a
 # toy example, or come from a decision tree, which gives all samples in a leaf the same
 # scores.
 FEWEST_SAMPLES = 50
-# A table consists of copies if at least this share of its different samples occurs
+# A table consists of copies if at least this share of its distinct samples occur
 # equally often, and more than once.
 COPIED = 0.9
-# Whole numbers with more different values than this are not predictions of two classes.
+# Whole numbers with more distinct values than this cannot be predictions of two
+# classes.
 MOST_CLASSES = 20
-# The words that mark arrays of other rows, as in `val_logits` or `logits_val`.
+# Words that mark arrays of validation or test rows, as in `val_logits` or `logits_val`.
 OTHER_ROWS = {
     "validation": ("validation", "val", "valid", "cal", "calibration"),
     "test": ("test",),
@@ -125,7 +127,7 @@ OTHER_NAMES: dict[str, tuple[str, ...]] = {
 
 
 def sample_logits() -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """Logits (1500, 10) and labels (1500,) of an overconfident classifier of digits.
+    """Return logits (1500, 10) and labels (1500,) of an overconfident digit classifier.
 
     The classifier is a logistic regression with little regularisation, trained on the
     first 297 of scikit-learn's digits and evaluated on the other 1,500.
@@ -180,7 +182,7 @@ def read_rows(
             first file, if it has arrays such as `test_embeddings` and `test_labels`.
             Only one of the two files may hold other rows.
         other_labels: File of the other rows' labels.
-        columns: Names and patterns of the classes' columns in tables.
+        columns: Names and patterns that select the class columns in tables.
 
     Returns:
         The arrays of the rows, and those of the other rows or None.
@@ -222,7 +224,7 @@ def read_rows(
 
 
 def _names_of_rows(rows: str, matrix: str) -> dict[str, tuple[str, str]]:
-    """The names that arrays of other rows may have, each with its two parts.
+    """The possible names of arrays of other rows, each with its two parts.
 
     The parts of `val_logits` and of `logits_val` are `val` and `logits`.
 
@@ -250,13 +252,13 @@ def _names_of(part: str) -> tuple[str, ...]:
 
 
 def _is_of_labels(name: str) -> bool:
-    """Whether an array's name is one for labels, possibly with a word such as `val`."""
+    """Whether `name` is a name for labels, possibly with a word such as `val`."""
     forms = (_names_of_rows(rows, "labels") for rows in OTHER_ROWS)
     return name in LABEL_NAMES or any(name in form for form in forms)
 
 
 def _candidates(part: str, names: Collection[str]) -> list[str]:
-    """The `names` that may be those of the array `part`; empty if there are none.
+    """The `names` that may denote the array `part`; empty if there are none.
 
     If the array's own name is among them, only this name is returned. If there are
     names for probabilities, names for logits are left out.
@@ -295,7 +297,7 @@ def _pop_rows(arrays: Arrays, rows: str, matrix: str, path: Path) -> Arrays:
 
 
 def _remedy_of_rows(other: str, matrix: str) -> str:
-    """Advice on the names of arrays in a file with several parts of a data set."""
+    """Advice on naming the arrays in a file with several parts of a data set."""
     main = "report" if other == "validation" else "train"
     purpose = "fit" if other == "validation" else "test"
     return (
@@ -350,9 +352,9 @@ def read_arrays(
 ) -> Arrays:
     """Read the arrays in the file `path`, by name.
 
-    The module `tables` selects the columns of a table. If a file holds one array
-    without a name, this array is the required one if only one is required, and
-    otherwise the matrix.
+    The module `tables` selects the columns of a table. If a file holds a single unnamed
+    array, it is taken as the required array if only one is required, and otherwise as
+    the matrix.
     """
     return _arrays_in(
         read_content(path),
@@ -374,7 +376,7 @@ def _arrays_in(
     columns: Sequence[str] = (),
     given_labels: NDArray[Any] | None = None,
 ) -> Arrays:
-    """Return the arrays in `content`, the content of the file `path`, by name.
+    """Return the arrays in `content`, read from the file `path`, keyed by name.
 
     If the labels are in a file of their own, they are passed as `given_labels`, because
     the module `tables` compares columns with them.
@@ -411,7 +413,7 @@ def _arrays_in(
 
 
 def _by_name(content: Any, unnamed: str) -> Arrays:
-    """The arrays in `content`, by name; an array without a name is called `unnamed`."""
+    """The arrays in `content`, keyed by name, or by `unnamed` if there is no name."""
     if isinstance(content, Tensor | np.ndarray):
         if unnamed == "labels":
             check_exact_labels(content)
@@ -534,7 +536,7 @@ def as_numpy(value: Any) -> NDArray[Any]:
 
 
 def _refuse_outputs(value: Any) -> None:
-    """Refuse a tuple that holds more than the logits, of different shapes.
+    """Refuse a tuple whose parts have different shapes, so not all of them are logits.
 
     It may hold scores and labels, which are separate arguments, or the logits and the
     hidden states that a network returned.
@@ -684,7 +686,7 @@ def _foreign_columns(
     everything = as_numpy(frame)
     _refuse_nested(everything, columns)
     if len(foreign) == len(columns):
-        return {}  # A later check says that the whole matrix is not numeric.
+        return {}  # A later check reports that the whole matrix is not numeric.
     places = [place for place, column in enumerate(columns) if column not in foreign]
     matrix = everything[:, places]
     if matrix.dtype.kind == "O":
@@ -709,7 +711,7 @@ def _foreign_columns(
 
 
 def _is_label_name(column: str, columns: Sequence[str]) -> bool:
-    """Whether a column's name is one for labels.
+    """Whether a column's name is a name for labels.
 
     If all names are single letters, a name for labels, such as "y", may be a class.
     """
@@ -730,7 +732,7 @@ def _refuse_nested(frame: NDArray[Any], columns: Sequence[str]) -> None:
 
 
 def _beside_numbered(columns: Sequence[str]) -> list[str]:
-    """The columns that do not belong to the numbered ones; empty if none are numbered.
+    """The columns outside the numbered group; empty if no columns are numbered.
 
     A single column whose name ends in a number, such as `covid19`, is not numbered.
     """
@@ -795,7 +797,7 @@ def are_reordered(names: Sequence[str], others: Sequence[str]) -> bool:
 
 
 def around_reordered(names: Sequence[str], others: Sequence[str]) -> tuple[str, str]:
-    """The few names of two lists around their first difference; see `are_reordered`."""
+    """A few names of each list around their first difference; see `are_reordered`."""
     pairs = zip(_without_prefix(names), _without_prefix(others), strict=True)
     equal = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
     return around(names, equal), around(others, equal)
@@ -830,7 +832,7 @@ def check_same_columns(values: Any, others: Any, name: str) -> None:
 def column_names(values: Any) -> list[str] | None:
     """Names of a data frame's columns; None for other values.
 
-    Data frames may be from pandas or polars, or be Arrow tables or record batches.
+    Data frames are those of pandas and polars, Arrow tables and record batches.
     """
     names = getattr(values, "column_names", None)
     is_frame = type(values).__name__ == "DataFrame"
@@ -842,7 +844,7 @@ def column_names(values: Any) -> list[str] | None:
 
 
 def _is_of_pandas(values: Any) -> bool:
-    """Whether `values` are a pandas data frame or series; pandas is not imported."""
+    """Whether `values` is a pandas data frame or series; pandas is not imported."""
     is_named = type(values).__name__ in ("DataFrame", "Series")
     return is_named and type(values).__module__.partition(".")[0] == "pandas"
 
@@ -859,8 +861,8 @@ def check_other_rows(
 ) -> None:
     """Refuse two tables that share most rows of the smaller one, in any order.
 
-    Numbers that agree in float32 count as equal. If the numbers of one table are
-    rounded, those of the other are also compared once they are rounded alike. Rows that
+    Numbers that agree in float32 count as equal. If only one table is rounded, the
+    other table is rounded in the same way, and the two are compared again. Rows that
     occur several times in a table are ignored: a decision tree, for instance, gives
     many samples the same scores.
 
@@ -908,8 +910,8 @@ def check_no_copies(table: Tensor, labels: Tensor, name: str) -> None:
         labels: Shape (n,).
         name: Name of the table in messages.
     """
-    # Two rows are the same sample only if their labels are equal, too. So add the label
-    # of a row, times a random factor, to the row's number.
+    # Two rows are the same sample only if their labels are equal, too. So add a row's
+    # label, times a random factor, to the row's key.
     factor = np.random.default_rng(1).integers(-(2**63), 2**63)
     keys = _row_keys(table) + labels * int(factor)
     counts = keys.unique(return_counts=True)[1]
@@ -936,18 +938,18 @@ def check_no_copies(table: Tensor, labels: Tensor, name: str) -> None:
 
 
 def _single(keys: Tensor) -> Tensor:
-    """The numbers in `keys` that occur only once."""
+    """The `keys` that occur only once."""
     different, counts = keys.unique(return_counts=True)
     single: Tensor = different[counts == 1]
     return single
 
 
 def _row_keys(table: Tensor) -> Tensor:
-    """An int64 number for each row of a table (n, dim).
+    """Compute an int64 key for each row of a table (n, dim).
 
-    Equal rows have equal numbers. Two different rows have equal numbers only by chance,
-    which is rare. A row's number is the sum, modulo 2^64, of the bits of its entries
-    (as float32) times random factors.
+    Equal rows have equal keys. Two different rows have equal keys only by chance, which
+    is rare. A row's key is the sum, modulo 2^64, of the bits of its entries (as
+    float32) times random factors.
     """
     factors = torch.from_numpy(
         np.random.default_rng(0).integers(-(2**63), 2**63, table.shape[1])
@@ -973,8 +975,8 @@ def split_rows(
         rows: Values and labels.
         fraction: Fraction of the rows to split off.
         generator: Source of randomness.
-        every_class: Whether at least one row of each class must remain. The only row of
-            a class is then never split off. Fractions up to a half are supported.
+        every_class: Whether at least one row of each class must remain. If so, the only
+            row of a class is never split off, and the fraction must be at most a half.
 
     Returns:
         The remaining rows, and the rows split off.
@@ -1005,23 +1007,24 @@ def checked_logits(
     """Check a user's logits and labels, and return them as tensors.
 
     Args:
-        logits: Logits or probabilities, shape (n, classes), (n,) or (n, 1).
-        labels: Whole numbers, shape (n,), or one-hot, shape (n, classes).
+        logits: Logits or probabilities of shape (n, classes), (n,) or (n, 1).
+        labels: Whole numbers of shape (n,), or one-hot rows of shape (n, classes).
         kind: "logits", or "probs" for probabilities.
-        name: Prefix of the arguments' names in messages.
-        remedy: What to do if the logits look like probabilities.
-        dequantised: What to do if the scores look like a quantised softmax.
-        tokens: Whether the rows are the tokens of sequences (n, classes, T).
+        name: Prefix for the names of the arguments in messages.
+        remedy: The remedy to suggest if the logits look like probabilities.
+        dequantised: The remedy to suggest if the scores look like a quantised softmax.
+        tokens: Whether the rows are tokens, taken from scores of shape (n, classes, T).
 
     Returns:
-        Logits (n, classes) and labels (n,), int64. Logits given as floating-point
-        numbers of at most 32 bits become float32, and all other input float64. The
-        logits may share memory with the input.
+        Logits of shape (n, classes), and int64 labels of shape (n,). Logits given as
+        floating-point numbers of at most 32 bits become float32; all other scores
+        become float64. The logits may share memory with the input.
 
     Raises:
-        ValueError: If an array is malformed, the scores do not look like `kind`, a
-            column is made from the labels, or the labels evidently number the classes
-            in another order than the columns, or are shifted by one row.
+        ValueError: If an array is malformed, if the scores do not look like `kind`, if
+            a column was made from the labels, if the labels evidently number the
+            classes in a different order from the columns, or if the labels are shifted
+            by one row.
     """
     if kind not in KINDS:
         raise ArgumentError(
@@ -1059,13 +1062,13 @@ def checked_logits(
 
 
 def _refuse_probs(table: Tensor, name: str, remedy: str) -> None:
-    """Refuse probabilities, and their logarithms to a wrong base, given as logits."""
+    """Refuse logits that are probabilities, or their logarithms to a wrong base."""
     check_not_probs(table, name=name, remedy=remedy)
     check_natural(table, name)
 
 
 def _check_order(labels: Tensor, table: Tensor, name: str, *, tokens: bool) -> None:
-    """Refuse labels that evidently have another order of classes or of rows."""
+    """Refuse labels whose classes or rows are evidently in a different order."""
     check_class_order(labels, table, name, any_order=True)
     check_not_late(labels, table, name, tokens=tokens)
 
@@ -1080,7 +1083,7 @@ def _refuse_correctness(labels: NDArray[Any], classes: int, name: str) -> None:
 
 
 def refuse_label_column(values: NDArray[Any], labels: NDArray[Any], name: str) -> None:
-    """Refuse scores (n, classes) if a column of them was made from the labels."""
+    """Refuse scores (n, classes) with a column that was made from the labels."""
     plain = plain_labels(labels)
     if plain is None or values.ndim != 2 or values.shape[1] < 2:
         return
@@ -1115,11 +1118,11 @@ def check_exact_labels(labels: Any, name: str = "labels") -> None:
 def class_numbers(
     labels: NDArray[Any], scores: Sequence[int], name: str = "labels"
 ) -> Tensor:
-    """Convert a user's labels to class numbers, (n,) int64.
+    """Convert a user's labels to int64 class indices of shape (n,).
 
     Args:
-        labels: Whole numbers (n,) or (n, 1), or one-hot rows (n, classes). An array of
-            another shape keeps its shape.
+        labels: Whole numbers of shape (n,) or (n, 1), or one-hot rows of shape
+            (n, classes). An array of any other shape keeps its shape.
         scores: Shape of the scores, (n, classes).
         name: Name of the argument in messages.
 
@@ -1153,7 +1156,7 @@ def class_numbers(
 
 
 def whole_numbers(values: NDArray[Any], name: str) -> Tensor:
-    """Convert the numbers `values` to int64; ValueError if one is not whole."""
+    """Convert `values` to int64; raise ValueError if one is not a whole number."""
     if values.dtype.kind not in "fiub":
         example = values.flat[0] if values.size else "nothing"
         if isinstance(example, str):
@@ -1189,7 +1192,7 @@ def hold_integers(values: NDArray[Any]) -> bool:
 def _refuse_void_labels(
     labels: Tensor, classes: int, user_labels: NDArray[Any], name: str
 ) -> None:
-    """Refuse labels outside [0, classes) if the likely cause is known, with a remedy.
+    """Refuse labels outside [0, classes), with a remedy, if the likely cause is known.
 
     The cause may be a label that marks rows without a class, -1 for the first of two
     classes, 255 for the second, numbers that did not fit their dtype, or classes that
@@ -1232,7 +1235,7 @@ def _refuse_void_labels(
 
 
 def _score_table(values: NDArray[Any], labels: NDArray[Any], name: str) -> NDArray[Any]:
-    """Convert logits or probabilities to a table, (n, classes) or (n, 1).
+    """Convert logits or probabilities to a table of shape (n, classes) or (n, 1).
 
     NaN and inf are refused; entries may be -inf. The table is float32 or float64, and
     is copied only if necessary.
@@ -1309,14 +1312,14 @@ def _refuse_flattened(values: NDArray[Any], labels: NDArray[Any], name: str) -> 
 
 
 def _refuse_strangers(values: NDArray[Any], labels: NDArray[Any], name: str) -> None:
-    """Refuse tables with rows of no sample, or with columns of no class."""
+    """Refuse tables with rows that are not samples, or columns that are not classes."""
     check_filled(values, labels, name)
     refuse_label_column(values, labels, name)
     _refuse_summary(values, name)
 
 
 def _refuse_summary(values: NDArray[Any], name: str) -> None:
-    """Refuse scores whose first or last column sums up the others in every row."""
+    """Refuse scores whose first or last column summarises the others in every row."""
     found = summary_at_end(values)
     if found:
         column, reason = found
@@ -1329,13 +1332,13 @@ def _refuse_summary(values: NDArray[Any], name: str) -> None:
 def _refuse_decisions(
     values: NDArray[Any], labels: NDArray[Any], name: str, *, fewest: int = FEW_ROWS
 ) -> None:
-    """Refuse predicted classes, as numbers or one-hot, that were given as scores.
+    """Refuse scores that are predicted classes, as numbers or as one-hot rows.
 
     Args:
         values: Scores, shape (n, classes) or (n, 1).
         labels: The user's labels.
         name: Name of the scores in messages.
-        fewest: Fewer whole numbers than this are not judged.
+        fewest: Minimum number of whole numbers needed for a judgement.
     """
     if values.shape[1] == 1:
         whole = bool((values == np.floor(values)).all())
@@ -1348,9 +1351,9 @@ def _refuse_decisions(
 
 
 def _may_be_classes(values: NDArray[Any], labels: NDArray[Any]) -> bool:
-    """Whether whole numbers may be predicted classes, not quantised logits of a class.
+    """Whether whole numbers may be predicted classes instead of quantised logits.
 
-    Classes are at least -1. They have at most `MOST_CLASSES` different values, unless
+    Classes are at least -1. They have at most `MOST_CLASSES` distinct values, unless
     the labels show that there are more than two classes.
     """
     if values.size and values.min() < -1:
@@ -1363,10 +1366,10 @@ def _refuse_quantised(values: NDArray[Any], name: str, remedy: str) -> None:
     """Refuse the output of an int8 network's softmax, given as scores.
 
     Such a network stores a probability p as the whole number nearest to 256 p - 128.
-    `values` have shape (n, classes, ...).
+    `values` has the shape (n, classes, ...).
     """
     classes = values.shape[1]
-    # Look at the first row first: in almost every other table, this row shows already
+    # Look at the first row first: in almost every other table, this row already shows
     # that the table is not such an output.
     for rows in (values[:1], values):
         numbers = rows.astype(np.float64)
@@ -1377,8 +1380,9 @@ def _refuse_quantised(values: NDArray[Any], name: str, remedy: str) -> None:
         misses = np.abs(numbers.sum(axis=1) - (256 - 128 * classes))
         if numbers.min() < -128 or misses.max() > classes / 2 + 1:
             return
-    # The two logits of a row may also be opposite whole numbers, whose sum is that of a
-    # quantised softmax of two classes, but they are hardly ever as low as -120.
+    # With two classes, the logits of a row may also be opposite whole numbers. Their
+    # sum is then 0, as for a quantised softmax, but they are hardly ever as low as
+    # -120.
     if len(values) >= FEW_ROWS and numbers.min() <= -120:
         raise ArgumentError(
             f"{name} must be logits or probabilities, but they look like a quantised "
@@ -1401,7 +1405,7 @@ def _refuse_label_zeros(
     Args:
         values: Probabilities, shape (n, classes).
         labels: Shape (n,), int64.
-        least: The number that replaces a 0, shape (1,) or (classes,); see
+        least: The numbers that replace 0, of shape (1,) or (classes,); see
             `_least_probs`.
         name: Name of the argument in messages.
     """
@@ -1436,17 +1440,17 @@ def _refuse_label_zeros(
 
 
 def _least_probs(probs: Any, *, single: bool) -> NDArray[np.float64]:
-    """The number that replaces a probability of 0, by column.
+    """Return, for each column, the number that replaces a probability of 0.
 
     It is the smallest positive number of the dtype in which the probabilities were
-    probably computed. For class 0, if its probability is computed as 1 - p, it is the
-    largest difference that rounding p to 1 can hide.
+    probably computed. If the probability of class 0 is computed as 1 - p, a 0 there is
+    replaced by the largest difference that rounding p to 1 can hide.
 
     Args:
         probs: The user's probabilities.
-        single: Whether `probs` are those of class 1 of two classes. The probabilities
-            of class 0 are computed as one minus `probs`, and are 0 where `probs` was
-            rounded to 1.
+        single: Whether `probs` holds only the probabilities of class 1 of two classes.
+            The probabilities of class 0 are computed as one minus `probs`, and are 0
+            where `probs` was rounded to 1.
 
     Returns:
         Shape (1,), or (2,) for a single column.
@@ -1505,7 +1509,7 @@ def _sum_remedy(table: Tensor) -> str:
 def _prob_table(values: NDArray[Any], name: str) -> NDArray[np.float64]:
     """Convert probabilities to a float64 table (n, classes), and check its rows.
 
-    A single column, (n, 1), has the probabilities of class 1 of two.
+    A single column, (n, 1), holds the probabilities of class 1 of two classes.
     """
     exact = values.astype(np.float64)
     slack = max(PROBABILITY_TOLERANCE, 2 * _rounding_unit(values))

@@ -103,13 +103,13 @@ NLL = "negative_log_likelihood"
 _NORMAL_90 = 1.645
 # The number of logits up to which one thread is as fast as several threads.
 SMALL = 100_000
-# The number of highest-ranked classes among which the top-5 accuracy looks for the
-# label. If there are no more classes than this, the accuracy is always 1.
+# For the top-5 accuracy, a row counts as correct if its label is among this many
+# highest-ranked classes. With no more classes than this, the accuracy is 1.
 TOP = 5
 
 
 class ScaledLogits(Mapping[str, Tensor]):
-    """Logits (n, classes) by arm, in float64, divided by the arm's temperature.
+    """Float64 logits (n, classes), keyed by arm and divided by the arm's temperature.
 
     The division happens on access, because a language model's logits are too large to
     keep a copy for every arm.
@@ -136,16 +136,20 @@ class ScaledLogits(Mapping[str, Tensor]):
 class CalibrationReport:
     """Metrics before and after temperature scaling, with 90 % intervals by default.
 
-    `print` it, show it in a notebook, or call `plot` or `to_frame`.
+    A report can be printed, shown in a notebook, plotted (`plot`), or converted to a
+    data frame (`to_frame`).
 
     Attributes:
-        data: The report as JSON values, in fractions and nats: `temperature` by
-            criterion (temperature, value, at_bound, separable; for "nll" also low and
-            high, None if infinite or not defined), `metrics` (before, nll, ece),
-            `differences` (nll minus before), `rows` (fitted, reported; shared, if
-            validation rows are among the reported), `settings`, `advice` ("scale" or
-            "leave" the logits), and `verdict`, the advice as a sentence.
-        logits: Logits of the reported rows by arm: before, nll, ece.
+        data: The report as JSON values, in fractions and nats. `temperature` has, for
+            each criterion, the fitted `temperature`, the `value` of the criterion
+            there, and the flags `at_bound` and `separable`; for "nll" it also has the
+            ends `low` and `high` of the interval, which are None if infinite or not
+            defined. `metrics` has the metrics of each arm (before, nll and ece).
+            `differences` are the metrics of nll minus those of before. `rows` has the
+            numbers of `fitted` and `reported` rows, and of `shared` rows if validation
+            rows are also reported. `settings` has the options. `advice` is "scale" or
+            "leave" (the logits), and `verdict` is the advice as a sentence.
+        logits: Logits of the reported rows, keyed by arm: before, nll and ece.
         labels: Labels of the reported rows.
     """
 
@@ -155,7 +159,7 @@ class CalibrationReport:
 
     @property
     def temperature(self) -> float:
-        """The temperature that minimises the NLL; divide the logits by it."""
+        """The temperature that minimises the NLL, by which logits are to be divided."""
         return float(self.data["temperature"]["nll"]["temperature"])
 
     def to_frame(self) -> pd.DataFrame:
@@ -177,7 +181,7 @@ class CalibrationReport:
         return pd.DataFrame(columns, index=shown)
 
     def plot(self, title: str | None = None) -> Figure:
-        """Plot reliability diagrams before and after scaling, with samples per bin."""
+        """Plot reliability diagrams of each arm, with the samples in each bin."""
         bins = self.data["settings"]["bins"]
         tables = {}
         for arm in self.logits:
@@ -315,13 +319,14 @@ def calibrate(
     """Report how well a classifier is calibrated, before and after temperature scaling.
 
     Args:
-        logits: Shape (n, classes); or (n,) or (n, 1) for a binary classifier, with the
-            logit (or probability) of class 1; or (n, classes, height, width) for images
-            with a class per pixel; or (n, classes, tokens), which is `movedim(-1, 1)`
-            of a language model's output. A tensor or an array. A logit of -inf masks a
-            class in its row.
-        labels: True classes, shape (n,), whole numbers; or one-hot, shape (n, classes);
-            or maps, shape (n, height, width).
+        logits: A tensor or an array of shape (n, classes). For a binary classifier, the
+            shape may also be (n,) or (n, 1), with the logit (or probability) of class
+            1. For images with a class per pixel, the shape is
+            (n, classes, height, width). For a language model, it is
+            (n, classes, tokens): the model's output needs `movedim(-1, 1)`. A logit of
+            -inf masks a class in its row.
+        labels: The true classes: whole numbers of shape (n,), one-hot rows of shape
+            (n, classes), or label maps of shape (n, height, width).
         kind: "logits", or "probs" for probabilities, whose logarithms serve as logits.
         validation: Logits and labels to fit the temperature on.
         fit_on: The rows to fit on if there are no validation rows. "half" fits on a
@@ -338,7 +343,7 @@ def calibrate(
         ValueError: If an array or an option is malformed, there are fewer rows than
             bins, all rows to fit on have the same label, the validation rows are mostly
             the same as the rows to report on, probabilities are passed as logits, or
-            the labels show that the classes are in another dimension or order.
+            the labels show that the classes are in a different dimension or order.
 
     Examples:
         >>> from softmax_temperature import sample_logits
@@ -444,7 +449,7 @@ def calibrate_files(
         labels: File of the labels, if they are not in the file of the logits.
         validation: File of logits and labels to fit the temperature on.
         validation_labels: File of the validation labels, if they are separate.
-        columns: Names and patterns of the classes' columns in tables.
+        columns: Names and patterns that select the class columns in tables.
         output: Folder for report.json, reliability.png and reliability.svg.
         html: File for the report as a self-contained page.
         **options: Options of `calibrate`.
@@ -682,13 +687,13 @@ def _report(
 def _naming_decisive_rows(
     report: CalibrationReport, fitted: Rows, source: Any, prefix: str
 ) -> CalibrationReport:
-    """The report; if a few rows alone decide the temperature, the verdict names them.
+    """Name in the report's verdict any few rows that alone decide the temperature.
 
     Args:
         report: The report.
         fitted: The rows on which the temperature was fitted.
         source: The user's logits that hold these rows.
-        prefix: What comes before "row" in messages.
+        prefix: The text before "row" in messages.
     """
     names = (field.name for field in fields(TemperatureFit))
     of_fit = report.data["temperature"]["nll"]

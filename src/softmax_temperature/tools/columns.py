@@ -35,8 +35,8 @@ SUMMARY = re.compile(
     r"|pred(?:icted)?_(?:label|class)|top_?1"
 )
 # Names of columns of weights, losses and the like, which are at least 0. A class may
-# have such a name, too, as in win, draw and loss. A column is recognised by it only if
-# none of its numbers is negative, while the table's other columns hold negative ones.
+# have such a name, too, as in win, draw and loss. Such a name counts only if the column
+# has no negative number and each of the table's other columns has one.
 NEVER_NEGATIVE = re.compile(
     r"weights?|wts?|loss(?:es)?|(?:ce|bce|log|focal|sample|row)_loss|cross_entropy"
     r"|ppl|perplexity|(?:un)?certainty|variance|std|stddev|freq(?:uency)?|counts?"
@@ -76,7 +76,7 @@ PROVEN = (
 )
 
 # A column counts as the rows' largest score, or as their energy, if in no row the
-# difference exceeds this fraction of the rows' mean range. Writing the numbers with 4
+# difference exceeds this fraction of the rows' median range. Writing the numbers with 4
 # digits causes smaller differences.
 SCORE_TOLERANCE = 1e-3
 # A column counts as a summary of the rows' probabilities if no difference exceeds these
@@ -117,7 +117,7 @@ def foreign_columns(
             an embedding, of which some may hold whole numbers and others fractions.
         numbered: Names of columns that must be classes because they are numbered. They
             may hold whole numbers even if other columns hold fractions.
-        labels: The labels as numbers, shape (n,); None if they are not known or not
+        labels: Numeric labels of shape (n,); None if the labels are unknown or not
             numbers.
     """
     values = np.asarray(values, np.float64)
@@ -148,7 +148,7 @@ def has_known_name(name: str) -> bool:
 
 
 def text_columns(names: Sequence[str], types: Sequence[Any]) -> list[str]:
-    """Names of the columns of text, truth values, dates or objects."""
+    """Names of the columns that hold text, truth values, dates or objects."""
     return [
         name
         for name, kind in zip(names, types, strict=True)
@@ -159,17 +159,17 @@ def text_columns(names: Sequence[str], types: Sequence[Any]) -> list[str]:
 def column_types(frame: Any) -> list[Any]:
     """The types of a data frame's columns.
 
-    `arrays.column_names` says which data frames are supported.
+    The supported data frames are listed at `arrays.column_names`.
     """
     types = getattr(frame, "dtypes", None)
     return list(frame.schema.types if types is None else types)
 
 
 def plain_labels(labels: NDArray[Any]) -> NDArray[np.float64] | None:
-    """The user's labels as numbers, (n,); None if they are not one number per row.
+    """The labels as numbers of shape (n,); None if there is not one number per row.
 
     Args:
-        labels: Numbers (n,) or (n, 1), or one-hot rows.
+        labels: Numbers of shape (n,) or (n, 1), or one-hot rows.
     """
     if labels.dtype.kind not in "iufb" or labels.ndim not in (1, 2):
         return None
@@ -181,7 +181,7 @@ def plain_labels(labels: NDArray[Any]) -> NDArray[np.float64] | None:
 
 
 def is_nested(values: Any) -> bool:
-    """Whether `values` are objects, of which the first is a list, array or tensor."""
+    """Whether `values` holds objects, the first of which is a list, array or tensor."""
     first = values.flat[0] if values.dtype.kind == "O" and values.size else None
     return isinstance(first, list | tuple | np.ndarray | torch.Tensor)
 
@@ -296,7 +296,7 @@ def _add_summaries(
 
 
 def summary_at_end(values: NDArray[Any]) -> tuple[int, str] | None:
-    """The first or last column if it sums up the others, with the reason; or None.
+    """The first or last column if it summarises the others, with the reason; or None.
 
     Args:
         values: Scores, shape (n, columns).
@@ -339,13 +339,13 @@ def _summary(
 def _reasons(
     values: NDArray[np.float64], column: int, tolerance: float
 ) -> dict[str, float]:
-    """The summaries of the other columns that a column equals, with the tolerances.
+    """The summaries of the other columns that `column` equals, and their tolerances.
 
     Args:
         values: Shape (n, columns), at least three columns.
-        column: Number of the column.
-        tolerance: The largest difference that is allowed from the largest other score
-            and from the energy.
+        column: Index of the column.
+        tolerance: The largest allowed difference from the largest other score, and from
+            the energy.
     """
     candidate = values[:, column]
     other_scores = np.delete(values, column, axis=1)

@@ -1,4 +1,4 @@
-"""Rows that decide a fitted temperature alone, such as those that have diverged."""
+"""Rows that alone decide a fitted temperature, such as rows that have diverged."""
 
 import math
 from typing import Any
@@ -14,21 +14,22 @@ from softmax_temperature.scaling import (
 )
 from softmax_temperature.tools.arrays import as_numpy
 
-# At most this share of the rows, and at least one row, may decide a temperature.
+# At most this share of the rows can be decisive, but one row always can.
 MOST_DECISIVE = 0.01
-# In a decisive row, the label's logit is this many times as far below the largest as in
-# any other row, and as the median logit is in a typical row.
+# In a decisive row, the label's logit is this many times as far below the row's largest
+# logit as in the rows that cannot be decisive, and as the median logit is in a typical
+# row.
 FAR = 10
 
 
 def decisive_rows(
     logits: Tensor, labels: Tensor, fit: TemperatureFit
 ) -> tuple[Tensor, str]:
-    """The rows that decide the temperature `fit` alone, and a text that explains it.
+    """Find the rows that alone decide the temperature of `fit`, and explain why.
 
-    They are few, the logits of their labels are by far the furthest below the largest
-    of their rows, and the temperature without them is outside the interval of `fit`, or
-    `fit` has none.
+    These rows are few. The logits of their labels are by far the furthest below the
+    largest logits of their rows. The temperature fitted without these rows is outside
+    the interval of `fit`, or `fit` has no interval.
 
     Args:
         logits: The fitted logits, shape (n, classes).
@@ -36,8 +37,8 @@ def decisive_rows(
         fit: The fit by likelihood.
 
     Returns:
-        The rows' numbers, largest distance first, and the text; no rows and "" if none
-        decide.
+        The indices of the rows, largest distance first, and the explanation. If no rows
+        are decisive, there are no indices, and the explanation is "".
     """
     distances = _distances(logits, labels)
     chosen = _far(distances, logits)
@@ -52,7 +53,7 @@ def decisive_rows(
 
 
 def _distances(logits: Tensor, labels: Tensor) -> Tensor:
-    """How far each label's logit is below the largest of its row, shape (n,)."""
+    """The distance of each label's logit below its row's largest logit, shape (n,)."""
     of_labels = logits.gather(1, labels[:, None]).squeeze(1)
     return logits.amax(dim=1).double() - of_labels.double()
 
@@ -65,8 +66,8 @@ def _far(distances: Tensor, logits: Tensor) -> Tensor:
     highest, rows = distances.topk(most + 1)
     chosen = highest > FAR * highest[-1]
     if bool(chosen.any()):
-        # Among rows that are nearly all predicted right, some label is always far below
-        # the largest compared with the others.
+        # If nearly all rows are predicted correctly, some label's logit is always far
+        # below the largest compared with the labels of the other rows.
         ranges = logits.amax(dim=1) - logits.median(dim=1).values
         chosen &= highest > FAR * ranges.median().item()
     return rows[chosen]
@@ -75,7 +76,7 @@ def _far(distances: Tensor, logits: Tensor) -> Tensor:
 def _decide(
     chosen: Tensor, logits: Tensor, labels: Tensor, fit: TemperatureFit
 ) -> bool:
-    """Whether the temperature is clearly another one without the `chosen` rows."""
+    """Whether the temperature clearly changes if the `chosen` rows are left out."""
     rest = torch.ones(len(labels), dtype=torch.bool)
     rest[chosen] = False
     if bool((labels[rest] == labels[rest][0]).all()):
@@ -92,7 +93,7 @@ def explained_rows(rows: Tensor, reason: str, place: str) -> str:
     """A sentence that says which rows decide the temperature.
 
     Args:
-        rows: The rows' numbers.
+        rows: The rows' indices.
         reason: Why they decide it; see `decisive_rows`.
         place: The first row's place in the user's data.
     """
@@ -111,9 +112,9 @@ def place_of(row: Tensor, logits: Any) -> str:
     """The place of a row in the user's logits, in words.
 
     Args:
-        row: Logits, shape (classes,).
-        logits: The user's logits, shape (n, classes, ...); or (n,) or (n, 1) for class
-            1 of two.
+        row: The row's logits, shape (classes,).
+        logits: The user's logits, of shape (n, classes, ...), or of shape (n,) or
+            (n, 1) with the logit of class 1 of two classes.
     """
     values = as_numpy(logits)
     single = values.ndim == 1 or values.shape[1] == 1
