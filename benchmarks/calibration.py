@@ -223,7 +223,7 @@ def torchmetrics_classwise(probs: Tensor, labels: Tensor) -> float:
 
 
 def sample_scores(logits: Tensor, labels: Tensor) -> dict[str, Floats]:
-    """Each sample's contribution to each metric that is a mean, by metric."""
+    """Each sample's contribution to the metrics that are means, keyed by metric."""
     top5 = logits.topk(5, dim=1).indices == labels[:, None]
     one_hot = F.one_hot(labels, logits.shape[1])
     scores = {
@@ -236,7 +236,7 @@ def sample_scores(logits: Tensor, labels: Tensor) -> dict[str, Floats]:
 
 
 def resampled_rows(samples: int, resamples: int) -> Iterator[Integers]:
-    """Yields all rows, then the rows of each resample."""
+    """Yield the indices of all rows, then those of each resample."""
     yield np.arange(samples)
     generator = np.random.default_rng(1)
     for _ in range(resamples):

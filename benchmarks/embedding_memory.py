@@ -105,7 +105,7 @@ def generated(images: int) -> Iterator[Tensor]:
 
 
 def memory(entry: str) -> int:
-    """Resident memory of this process in bytes: "VmRSS" is now, "VmHWM" is the peak."""
+    """Resident memory of this process in bytes: "VmRSS" now, "VmHWM" at the peak."""
     lines = STATUS.read_text(encoding="utf-8").splitlines()
     entries = dict(line.split(":", 1) for line in lines)
     kibibytes = int(entries[entry].split()[0])

@@ -11,8 +11,8 @@ before scaling and after scaling with the fitted temperature. It comes from 200,
 fresh logits and their exact label probabilities, so no labels are drawn. The simulation
 takes eight minutes on one core.
 
-`--verdicts` simulates instead the page's last table, the verdicts of reports with all
-resamples. This takes about a minute on one core.
+With `--verdicts`, only the page's last table is simulated: the verdicts of reports with
+all resamples. This takes about a minute on one core.
 """
 
 import re
@@ -58,7 +58,8 @@ METRICS = ERRORS | SCORES
 # The intervals of scores are percentiles over resamples. This many give nearly the same
 # percentiles as the report's 1,000, in a fifth of the time.
 RESAMPLES = 199
-# Where the verdicts are counted: five classes, as in the second of `SETTINGS`.
+# Verdicts are counted for populations with five classes, as in the second of
+# `SETTINGS`.
 TOLD = (
     (1.0, 400),
     (1.0, 1_000),
@@ -75,7 +76,7 @@ VERDICTS = {
     "no miscalibration found": ("No miscalibration found",),
     "no temperature helps": ("Miscalibrated, but",),
 }
-"""The starts of a report's verdict, by the column that counts it."""
+"""The beginnings of the verdicts that each column counts, keyed by column."""
 SQUARED = "normal, of the debiased squared error"
 OURS = "normal, widened by the largest bias (ours)"
 WHERE = ("before", "after", "change")
@@ -123,8 +124,8 @@ class Coverage(NamedTuple):
     truth: dict[str, list[float]]  # Mean true values.
     covered: dict[str, list[float]]  # Shares of intervals that contain the true value.
     widths: dict[str, list[float]]  # Mean widths of intervals.
-    # Keys are the names of the other methods. Most have intervals of the ECE; `_target`
-    # names the error of each.
+    # Keys are the names of the other methods. Most give intervals for the ECE;
+    # `_target` names the error for which each method gives an interval.
     methods: dict[str, list[float]]  # Shares of intervals that contain the true error.
     method_widths: dict[str, list[float]]
     temperature: float  # Share of temperature intervals that contain T0.
@@ -310,7 +311,7 @@ def tables(measured: dict[Setting, Coverage]) -> str:
 
 
 def count_verdicts(setting: Setting, repetitions: int = COMPARED) -> dict[str, int]:
-    """Count the verdicts of reports with the defaults, by the columns in `VERDICTS`."""
+    """Count the verdicts of reports with the defaults, for each key of `VERDICTS`."""
     counts = dict.fromkeys(VERDICTS, 0)
     for seed in range(repetitions):
         logits, labels = setting.draw(seed)
@@ -323,7 +324,7 @@ def count_verdicts(setting: Setting, repetitions: int = COMPARED) -> dict[str, i
 
 
 def table_of_verdicts(counted: dict[Setting, dict[str, int]]) -> str:
-    """The table of verdicts, as Markdown, without the columns that count nothing."""
+    """The table of verdicts as Markdown, without columns in which every count is 0."""
     columns = [
         column
         for column in VERDICTS
@@ -340,7 +341,7 @@ def table_of_verdicts(counted: dict[Setting, dict[str, int]]) -> str:
 
 
 def write_page(text: str, name: str = "measured") -> None:
-    """Write tables between the page's markers; `name` is in the first of them."""
+    """Write tables between the page's markers, the first of which contains `name`."""
     page = PAGE.read_text(encoding="utf-8")
     pattern = re.compile(rf"(<!-- {name} -->\n).*?(<!-- end -->)", re.DOTALL)
     PAGE.write_text(pattern.sub(rf"\1\n{text}\n\n\2", page), encoding="utf-8")

@@ -76,10 +76,9 @@ def measure(*, quick: bool = False) -> dict[str, Any]:
 def batched_step(
     networks: list[nn.Module], images: Tensor, labels: Tensor
 ) -> tuple[Callable[[], None], dict[str, Any]]:
-    """A function that takes one SGD step with all networks, and what it changes.
+    """Return a function that takes one SGD step with all networks, and what it updates.
 
-    The second result has the networks' stacked parameters, which each step changes in
-    place.
+    Each step updates the networks' stacked parameters in place.
     """
     stacked, buffers = torch.func.stack_module_state(networks)
     skeleton = copy.deepcopy(networks[0]).to("meta")

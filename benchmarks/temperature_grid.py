@@ -34,8 +34,8 @@ LEARNING_RATE = 3.0
 MOMENTUM = 0.9
 FULL_SIZE = (8_192, 1_024, 100)
 # The nine extractors have 1,223 dimensions on average, so the promise uses 1,024. We
-# also measure 512: fewer operations for the same softmax reach a smaller share of the
-# peak.
+# also measure 512 dimensions, where fewer operations per softmax reach a smaller share
+# of the peak.
 HALF_DIM = 512
 QUICK_SIZE = (4_096, 64, 10)
 ROUNDS = 9

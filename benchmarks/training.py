@@ -140,7 +140,7 @@ def seconds() -> float:
 
 
 def random_images(count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Images (count, 32, 32, 3) uint8 and labels of ten classes."""
+    """Random uint8 images of shape (count, 32, 32, 3), and labels of ten classes."""
     generator = np.random.default_rng(0)
     pixels = generator.integers(0, 256, (count, 32, 32, 3), dtype=np.uint8)
     labels = generator.integers(0, 10, count)

@@ -30,7 +30,8 @@ class GridTraining(Section):
 class Search(GridTraining):
     """Settings for section 4's searches.
 
-    The best inverse temperature has the highest accuracy on the split `select_on`.
+    The best inverse temperature is the one with the highest accuracy on the split
+    `select_on`.
     """
 
     select_on: Literal["test", "validation"]

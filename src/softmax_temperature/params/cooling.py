@@ -78,7 +78,7 @@ class Experiment(Section):
 
 
 class Watching(Section):
-    """When, and on which images, to evaluate during training.
+    """Settings for evaluation during training: on which images, and how often.
 
     After each epoch `train_images` training images are evaluated (null: all). Held-out
     images are evaluated every `every` epochs, after the first epoch, and after each of
@@ -128,7 +128,7 @@ class Segmentation(SegmentationTask):
     arms: ClassVar[tuple[str, ...]] = (NO_COOLING, "last_layer")
 
     def trainings(self) -> list[tuple[str, int]]:
-        """List arm and seed of every training run."""
+        """List the arm and the seed of every training run."""
         return list(product(self.arms, range(self.seeds)))
 
     @model_validator(mode="after")
@@ -168,7 +168,7 @@ class Cooling(Section):
         )
 
     def trainings(self) -> list[tuple[str, str, str, int]]:
-        """List experiment, schedule, arm and seed of every training run."""
+        """List the experiment, schedule, arm and seed of every training run."""
         return [
             (name, schedule, arm, seed)
             for name, experiment in self.experiments.items()

@@ -61,9 +61,9 @@ class TaskTraining(Section):
     come from CIFAR-10-C if the task's data are CIFAR-10 and data.root holds CIFAR-10-C.
     Otherwise noise is added whose standard deviation is `gaussian_noise` for pixels on
     the scale 0 to 1. For parse trees, only `vocabulary` in `text` has an effect. If
-    `embeddings` is null, word vectors are learned with the other weights. `select` is
-    the epoch whose weights are evaluated: the last epoch, or the first one with the
-    best validation accuracy.
+    `embeddings` is null, word vectors are learned with the other weights. `select`
+    chooses the epoch whose weights are evaluated: the last epoch, or the first one with
+    the best validation accuracy.
     """
 
     gaussian_noise: PositiveFloat | None = None
@@ -117,7 +117,7 @@ class Task(TaskTraining):
 
 
 class Watching(Section):
-    """When, and on which images, to evaluate during training.
+    """Settings for evaluation during training: on which images, and how often.
 
     `train_images` training images (null: all) and all held-out samples are evaluated
     every `every` epochs, after the first and the last epoch, and after the epochs of
@@ -146,7 +146,7 @@ class Evaluation(Section):
 
 
 class LinearTraining(Section):
-    """Appendix C: a logistic regression on `train` points, tested on `test` points."""
+    """Appendix C: a logistic regression with `train` training and `test` test points."""
 
     train: PositiveInt
     test: PositiveInt
@@ -161,7 +161,7 @@ class Linear(LinearTraining):
     seeds: PositiveInt
 
     def trainings(self) -> list[tuple[str, int]]:
-        """Arm and seed of every training run."""
+        """List the arm and the seed of every training run."""
         return list(product(self.gammas, range(self.seeds)))
 
 
@@ -239,7 +239,7 @@ class Translation(TranslationTask):
 
     @property
     def arms(self) -> dict[str, Arm]:
-        """The arm of each loss, by the paper's name for the loss."""
+        """The arm of each loss, keyed by the paper's name for the loss."""
         return {
             "CE": Arm(loss="cross_entropy"),
             "LS": Arm(loss="label_smoothing", options={"smoothing": self.smoothing}),
@@ -247,7 +247,7 @@ class Translation(TranslationTask):
         }
 
     def trainings(self) -> list[tuple[str, int]]:
-        """Arm and seed of every training run."""
+        """List the arm and the seed of every training run."""
         return list(product(self.arms, range(self.seeds)))
 
     @model_validator(mode="after")
@@ -266,8 +266,8 @@ class Translation(TranslationTask):
 class Focal(Section):
     """The paper `focal`: every task with each of its arms.
 
-    Each arm is trained with `seeds` seeds, unless the task's `arm_changes` give another
-    number.
+    Each arm is trained with `seeds` seeds, unless the task's `arm_changes` give a
+    different number.
 
     If `linear` is null, appendix C is left out; if `translation` is null, appendix K is
     left out.
@@ -311,7 +311,7 @@ class Focal(Section):
         )
 
     def trainings(self) -> list[tuple[str, str, int]]:
-        """List task, arm and seed of every training run."""
+        """List the task, arm and seed of every training run."""
         return [
             (task, arm, seed)
             for task in self.tasks

@@ -48,7 +48,7 @@ REGISTRIES = {
     "softmax_temperature.losses.registry": LOSSES,
     "softmax_temperature.networks.registry": NETWORKS,
 }
-"""The tables, by the modules that look classes up in them."""
+"""The tables, keyed by the module that looks classes up in each of them."""
 
 
 def _named_in(table: Mapping[str, str], kind: str) -> AfterValidator:

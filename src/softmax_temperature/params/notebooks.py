@@ -10,7 +10,7 @@ from softmax_temperature.runner.section import Section
 Value = bool | int | float | str | None
 """A factor's value; None selects the runs that lack the factor."""
 Arm = Annotated[dict[Name, Value | list[Value]], Field(min_length=1)]
-"""Values by factor; a list selects the runs that have one of its values."""
+"""Values, keyed by factor; a list selects the runs that have one of its values."""
 
 
 class Notebooks(Section):

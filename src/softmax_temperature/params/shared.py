@@ -131,10 +131,10 @@ class Embed(Section):
 class Text(Section):
     """The form in which a network reads texts.
 
-    The most frequent tokens of the training texts are numbered. There are at most
-    `vocabulary` numbers, of which one is for padding and one for unknown tokens. The
-    network reads at most `length` tokens of a text, from its start or its end (`keep`).
-    A tree is always read whole.
+    The most frequent tokens of the training texts get token IDs. There are at most
+    `vocabulary` IDs, including one for padding and one for unknown tokens. The network
+    reads at most `length` tokens of a text, from its start or its end (`keep`). A tree
+    is always read whole.
     """
 
     vocabulary: Annotated[int, Field(ge=3)]

@@ -89,8 +89,8 @@ class Sweep(Section):
     `logit_norms`, the tempered logits start with these mean norms (see
     `CorrelatedPair`). `cooled` adds runs at inverse temperature 1 with last-layer
     Cooling. For each inverse temperature and start, `confirm` further seeds are trained
-    with the learning rate that has the highest mean validation accuracy, but none for
-    the runs with Cooling. `recipe` overrides values of the section's recipe, and
+    with the learning rate that has the highest mean validation accuracy; the runs with
+    Cooling get no further seeds. `recipe` overrides values of the section's recipe, and
     `seeds` overrides the section's number of seeds (null keeps it).
     """
 
@@ -174,11 +174,12 @@ class Curves(Section):
 
 
 class Norms(Section):
-    """Settings for gradient flow from tempered logits with each of `logit_norms`.
+    """Settings for gradient flow that starts at each logit norm in `logit_norms`.
 
-    A norm is taken over all samples and classes. A trajectory ends at the latest at
-    `horizon` times the larger of two times: the unit of time, and the time in which the
-    logits would change by their own norm at their initial speed.
+    These are norms of the tempered logits, taken over all samples and classes. A
+    trajectory ends at the latest at `horizon` times the larger of two times: the unit
+    of time, and the time in which the logits would change by their own norm at their
+    initial speed.
     """
 
     inverse_temperature: PositiveFloat
@@ -191,7 +192,7 @@ class GradientFlow(Section):
 
     `tolerance` bounds the error of a step (see `early_learning.flows.Settings`). The
     tangent kernel is sketched with `probes` random vectors. If `probes` is null, the
-    kernel is computed whole: its (images × classes)² numbers come from a Jacobian of
+    whole kernel is computed: its (images × classes)² numbers come from a Jacobian of
     images × classes × parameters numbers. The network evaluates `chunk` samples at a
     time. A trajectory takes at most about `evaluations` evaluations of the gradient.
     """
@@ -215,7 +216,7 @@ class EarlyLearning(GradientFlow):
     norms: Norms
 
     def courses(self) -> list[tuple[str, str, int]]:
-        """List network, question and seed of every cell."""
+        """List the network, question and seed of every cell."""
         return [
             (name, question, seed)
             for name, seeds in self.networks.items()
@@ -250,7 +251,7 @@ class TemperatureCheck(EvaluationSettings):
     early_learning: EarlyLearning | None
 
     def recipe_of(self, sweep: str) -> Recipe:
-        """The recipe of `sweep`, whose `lr` every run replaces with its own."""
+        """The recipe of `sweep`; every run replaces the recipe's `lr` with its own."""
         return self.recipe.changed(self.sweeps[sweep].recipe, by=f"sweeps.{sweep}")
 
     def trainings(self) -> list[Training]:
@@ -267,8 +268,8 @@ class TemperatureCheck(EvaluationSettings):
     def confirmations(self) -> list[Confirmation]:
         """List every confirmation run, in the order of the parameters.
 
-        Confirmation runs have other seeds than the runs from which the learning rate is
-        chosen.
+        Confirmation runs have different seeds from the runs from which the learning
+        rate is chosen.
         """
         return [
             Confirmation(name, inverse_temperature, start, self.seeds_of(name) + seed)

@@ -214,7 +214,7 @@ def work_folder(stage: str, cell: str, fingerprint: str) -> Path:
 def published_result(stage: str, cell: str, fingerprint: str) -> Path | None:
     """Find the folder below `data/<stage>` with the cell's published result.
 
-    Returns None if the result is missing or damaged, or has another fingerprint.
+    Returns None if the result is missing or damaged, or has a different fingerprint.
     """
     folder = DATA / stage / cell
     with suppress(ArtifactError):
@@ -273,7 +273,7 @@ def _follow(stage: str, cells: Sequence[Cell], compute: Compute, seed: int) -> N
 
 
 def _publish(tasks: Sequence[_Task], output: Path) -> None:
-    """Replace the folder `output` with hard links to the tasks' results, or copies."""
+    """Fill a new folder `output` with hard links to the tasks' results, or copies of them."""
     with atomic_folder(output) as new:
         for task in tasks:
             result = task.work / RESULT
@@ -304,10 +304,9 @@ def alone(folder: Path) -> Iterator[None]:
 def _run_pending(
     stage: str, tasks: Sequence[_Task], compute: Compute
 ) -> dict[str, str]:
-    """Run the tasks that have no intact result, neither in `work` nor published.
+    """Run the tasks that have no intact result in `work` or among published results.
 
-    Returns the reason of each failure by the name of the cell, in the order of the
-    cells.
+    Returns the reason for each failure, keyed by cell name, in the order of the cells.
     """
     unfinished = [task for task in tasks if not task.is_done()]
     pending = [task for task in unfinished if not _take_published(task)]

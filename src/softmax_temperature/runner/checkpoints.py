@@ -20,7 +20,7 @@ from softmax_temperature.runner.distributed import agreed
 from softmax_temperature.runner.errors import is_out_of_memory
 
 _DIGEST_BYTES = 32
-# The least ratio of the time between two saves to the time that a save takes, so that
+# The minimum ratio of the time between two saves to the time that a save takes, so that
 # saving takes at most about a twentieth of the run's time.
 _LEAST_RATIO = 20
 
@@ -47,9 +47,9 @@ class Checkpointer:
     def load(self) -> dict[str, Any] | None:
         """Load the last state that process 0 saved, on the CPU; None if there is none.
 
-        A damaged file is set aside and counts as none. An undamaged file that cannot be
-        loaded, for instance in another version of torch, is also set aside, but raises
-        UnusableCheckpoint.
+        A damaged file is set aside, and None is returned. An undamaged file that cannot
+        be loaded, for instance in another version of torch, is also set aside, but
+        raises UnusableCheckpoint.
         """
         if self.path.is_file():
             content = self.path.read_bytes()

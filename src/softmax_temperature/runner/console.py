@@ -51,7 +51,7 @@ class OutputClosed(Exception):
 
 
 class _Output:
-    """Standard output, whose errors are told apart from those of files."""
+    """Standard output, wrapped to tell its errors apart from those of files."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -113,9 +113,9 @@ def checked_output() -> Iterator[None]:
 
 
 def _discard_if_unwritable(stream: TextIO) -> None:
-    """Discard what `stream` still holds if it cannot be written.
+    """Discard the output buffered in `stream` if it cannot be written.
 
-    Python would try to write it at exit, and complain.
+    Otherwise Python would try to write it at exit, and complain.
     """
     try:
         stream.flush()

@@ -27,7 +27,7 @@ _PATIENCE = timedelta(hours=1)
 
 
 def is_follower() -> bool:
-    """Whether this process is not process 0, and only helps that process to train."""
+    """Whether this process only helps process 0 to train."""
     # Check WORLD_SIZE as well, because some schedulers set RANK for unrelated jobs.
     return PROCESSES > 1 and int(os.environ.get("RANK", "0")) > 0
 

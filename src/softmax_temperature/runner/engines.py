@@ -45,11 +45,11 @@ def run_tasks(
 ) -> Iterator[tuple[int, str | None]]:
     """Call `work`, a module-level function, on every task.
 
-    Yields each task's number and the result of `work` as soon as the task ends.
-    `shares` are the fractions of a GPU that the tasks fill, None if unknown. In worker
+    Yields each task's index and the result of `work` as soon as the task ends. `shares`
+    are the fractions of a GPU that the tasks fill, None if unknown. In worker
     processes, tasks run at the same time only if their fractions add up to at most 1,
     where an unknown fraction counts as 1 / `workers`; Ray assigns GPUs itself. If a
-    worker process is killed, tasks that have not started are left out.
+    worker process is killed, tasks that have not started are not run.
     """
     if compute.engine == "serial" or (compute.engine == "processes" and len(tasks) < 2):
         for number, task in enumerate(tasks):

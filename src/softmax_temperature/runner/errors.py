@@ -98,10 +98,9 @@ class CellsFailed(Exception):
 
 
 def nearest(name: str, valid: Iterable[str]) -> str:
-    """Write a sentence that suggests the valid name spelt most like `name`.
+    """Return a sentence that suggests the valid name spelt most like `name`.
 
-    If no valid name is spelt similarly, the sentence lists the valid names, as far as
-    they fit.
+    If no valid name is spelt similarly, the sentence lists as many valid names as fit.
     """
     choices = sorted(valid)
     close = difflib.get_close_matches(name, choices, n=1, cutoff=0.5)

@@ -27,7 +27,7 @@ PACKAGE = "softmax_temperature"
 EXCLUDED = frozenset({"runner", "params", "papers", "tools"})
 """Subpackages whose code is not part of a fingerprint.
 
-The values of parameters are part of it, because a cell receives them.
+Parameter values are part of the fingerprint, because a cell receives them.
 """
 # Packages whose __init__ only exports names for users, and imports them on demand.
 _NAMES_FOR_USERS = frozenset({PACKAGE, f"{PACKAGE}.losses"})
@@ -182,7 +182,7 @@ def _parents(module: str) -> set[str]:
 
 @cache
 def code_only(path: Path) -> str:
-    """Return the code in the file `path` in a normal form, without its explanations.
+    """Return the code in the file `path` in a normalised form, without explanations.
 
     Explanations are comments, docstrings, and the strings below attributes and
     constants.

@@ -26,7 +26,7 @@ def reference_to(name: str, table: Mapping[str, str], kind: str) -> str:
 
 
 def implementations(value: Any) -> Iterator[str]:
-    """Yield the classes that `value`, a section, and its nested sections name."""
+    """Yield the classes named in the section `value` and in its nested sections."""
     if isinstance(value, Section):
         yield from value.implementations()
         for _, part in value:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Turn the garbage collector off in the block, for imports, which leave no garbage.
+    """Turn off the garbage collector for imports in the block, which leave no garbage.
 
     If the collector stayed on, it would scan all objects of torch repeatedly, and once
     more at the end of the program. This takes a quarter of a short program's time.

@@ -87,7 +87,7 @@ def resolve_device(device: str) -> str:
 
 
 def resolve_precision(precision: str, device: str) -> str:
-    """Return `precision`; for "auto", bfloat16 if `device` has it, else float32."""
+    """Return `precision`; "auto" is bfloat16 if `device` supports it, else float32."""
     if precision != "auto":
         return precision
     if device == "cpu":

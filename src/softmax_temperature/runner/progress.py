@@ -63,7 +63,7 @@ class CellProgress:
 
 
 def duration(seconds: float) -> str:
-    """Write `seconds` in words, such as "40 s", "3 min" or "2 h 5 min"."""
+    """Format `seconds` as text, such as "40 s", "3 min" or "2 h 5 min"."""
     if seconds < 60:
         return f"{seconds:.0f} s"
     minutes = round(seconds / 60)

@@ -1,4 +1,4 @@
-"""Stages describe, search and rescaling: measurements on the embedded data sets.
+"""The stages `describe`, `search` and `rescaling`: measurements on embedded data.
 
 Source: the classifier_temperature paper.
 """
@@ -109,7 +109,7 @@ def rescaling(params: Params) -> Iterator[Cell]:
 def _rescaling(
     job: Job, *, optimizer: str, loss: str, grid: GridTraining, seed: int
 ) -> None:
-    """Train one arm, and write `record.json` and the test accuracies by epoch.
+    """Train one arm, and write `record.json` and the test accuracy after each epoch.
 
     `curves.safetensors` holds the accuracies, shape (repeats, temperatures, epochs).
     """
@@ -143,10 +143,10 @@ def train_with_curves(
     splits: Sequence[SplitName],
     **settings: Any,
 ) -> dict[str, Tensor]:
-    """Train cosine classifiers, and return their accuracies after each epoch, by split.
+    """Train cosine classifiers, and return each epoch's accuracies, keyed by split.
 
-    The accuracies have the shape (repeats, temperatures, epochs), float32. `settings`
-    are further arguments of `TemperatureGridTrainer`.
+    The accuracies are float32 and have the shape (repeats, temperatures, epochs).
+    `settings` are further arguments of `TemperatureGridTrainer`.
     """
     embeddings, labels = parts["train"].for_fitting()
     settings |= grid.model_dump(exclude={"inverse_temperatures", "epochs"})

@@ -1,4 +1,4 @@
-"""Stages train_cooling and train_segmentation.
+"""The stages `train_cooling` and `train_segmentation`.
 
 They train the cooling paper's classifiers and its U-Net (section 4).
 """
@@ -45,7 +45,7 @@ from softmax_temperature.training.run import TrainingRun
 
 PREDICTIONS = "predictions.safetensors"
 SHOWN = 8
-"""The number of test images whose predictions are kept, equally spaced in the set."""
+"""The number of equally spaced test images whose predictions are kept."""
 
 # Deviation: our recipe uses SGD, and an ablation uses Adam; the paper names SGD with
 # momentum and Adam but does not say which one its tables and figures use (section 4.1).

@@ -1,4 +1,4 @@
-"""Stage early_learning: gradient flow of networks, and the theory's predictions.
+"""The stage `early_learning`: gradient flow of networks, and the theory's predictions.
 
 Source: the temperature_check paper.
 """

@@ -1,4 +1,4 @@
-"""Stage embed: embed classifier_temperature's data sets with its backbones."""
+"""The stage `embed`: embed classifier_temperature's data sets with its backbones."""
 
 from collections.abc import Iterator
 from contextlib import suppress

@@ -1,4 +1,4 @@
-"""Stage fetch: find, check and split each data set, and store it for later stages."""
+"""The stage `fetch`: find, check, split and store each data set for later stages."""
 
 from collections.abc import Iterator
 from contextlib import suppress

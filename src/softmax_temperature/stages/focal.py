@@ -1,4 +1,4 @@
-"""Stage train_focal: train a network for every task, arm and seed of the focal paper.
+"""The stage `train_focal`: train a network per task, arm and seed of the focal paper.
 
 The paper describes these experiments in section 5 and in appendices E and F.
 """

@@ -1,4 +1,4 @@
-"""Stages focal_linear and train_translation.
+"""The stages `focal_linear` and `train_translation`.
 
 They train the linear models and the translation networks of the focal paper's
 appendices.
@@ -67,7 +67,8 @@ def _fit_line(job: Job, *, task: LinearTraining, gamma: float, data_seed: int) -
 def train_translation(params: Params) -> Iterator[Cell]:
     """Yield one cell per arm and seed (appendix K).
 
-    If the data set is missing or incomplete, or under `torchrun`, InputError is raised.
+    InputError is raised if the data set is missing or incomplete, or if the stage runs
+    under `torchrun`.
     """
     section = params.focal.translation
     root = params.data.root

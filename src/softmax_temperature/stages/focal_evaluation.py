@@ -1,4 +1,4 @@
-"""Stage evaluate_focal: metrics, temperature scaling and intervals for all runs."""
+"""The stage `evaluate_focal`: metrics, temperature scaling and intervals."""
 
 from collections.abc import Collection, Iterator
 from typing import Any
@@ -98,7 +98,7 @@ def _evaluate(job: Job, *, bootstrap: int, resampling_seed: int, select: str) ->
 
 
 def _logits(training: Artifact, file: str) -> Sets:
-    """Read the logits in `file` by set, in float64.
+    """Read the logits in `file` as float64, keyed by set.
 
     No sets are returned if the run diverged or did not write the file.
     """
@@ -151,7 +151,7 @@ def _row(report: dict[str, Any], names: Collection[str] = ()) -> dict[str, Any]:
 def _compared(
     sets: Sets, reference: Sets | None, settings: dict[str, int]
 ) -> dict[str, Rows]:
-    """Compute all rows except those of `runs.json`, by the name of their file.
+    """Compute all rows except those of `runs.json`, keyed by file name.
 
     The test logits are compared with those of the reference arm and of
     out-of-distribution data sets. The logits of shifted data sets are not compared;

@@ -1,4 +1,4 @@
-"""Stage heuristic: regress the best inverse temperature on statistics (section 4.3)."""
+"""The stage `heuristic`: regress the best inverse temperature (section 4.3)."""
 
 from collections.abc import Iterator
 
@@ -46,8 +46,8 @@ def _heuristic(
 ) -> None:
     """Write the pairs, the tables derived from them, and `heuristic.json`.
 
-    `heuristic.json` holds the fitted regression. `collect` copies it to the results,
-    where the user can pass it to the command `suggest`.
+    `heuristic.json` holds the fitted regression. `collect` copies this file to the
+    results, and the user can pass it to the `suggest` command.
     """
     rows = []
     curves = []

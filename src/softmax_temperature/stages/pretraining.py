@@ -1,4 +1,4 @@
-"""Stage pretrain: the backbones that the pipeline trains itself."""
+"""The stage `pretrain`: train the pipeline's own backbones."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Stages train_temperature_check and confirm_temperature_check.
+"""The stages `train_temperature_check` and `confirm_temperature_check`.
 
 They train sweeps, and then fresh seeds at the best learning rates.
 """

@@ -490,7 +490,7 @@ def compare(
         ),
     ] = False,
 ) -> None:
-    """Check whether the results in this folder equal a commit's.
+    """Check whether the results in this folder match those of a commit.
 
     Counts the files that are equal, and names the verdicts that differ and the largest
     relative difference between numbers. Exits with 1 if results are not reproduced, or

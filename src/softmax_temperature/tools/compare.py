@@ -1,4 +1,4 @@
-"""Compare a study's results in this folder with a commit's, or those of two studies."""
+"""Compare a study's results with those of a commit or of another study."""
 
 import csv
 import io
@@ -74,8 +74,8 @@ class Comparison:
             count, because the numbers that they show are compared in the tables.
         processors: The processors of the two states, if they are of different kinds.
         not_run: A sentence that says why the results were not computed in this folder
-            with its present parameters, so that equal files are no reproduction. Empty
-            if they were computed so, or if two studies are compared.
+            with its present parameters; equal files then prove nothing. Empty if the
+            results were computed here, or if two studies are compared.
     """
 
     files: int = 0
@@ -182,7 +182,7 @@ def compare_studies(first: str, second: str) -> Comparison:
 
 
 def compare(first: Files, second: Files) -> Comparison:
-    """Compare the files of the same name in `first` and `second`.
+    """Compare the files that have the same name in `first` and `second`.
 
     A file that only one of the two has is reported as missing.
     """

@@ -120,7 +120,7 @@ def read_csv(path: Path) -> pd.DataFrame:
         _refuse_longer_line(path)
         raise
     if ends_empty and bool(table.iloc[:, -1].isna().all()):
-        # The lines, or the first alone, end with a comma.
+        # All lines, or only the first, end with a comma.
         table = table.iloc[:, :-1]
     if header == 0:
         # numpy.savetxt writes "# " in front of its header.

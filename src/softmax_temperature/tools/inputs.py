@@ -27,7 +27,7 @@ files.
 
 
 def input_digests(params: Params) -> dict[str, Digests]:
-    """The digests of all files that the programs read, by the program's name."""
+    """The digests of all files that the programs read, keyed by program."""
     digests: dict[str, Digests] = {program: {} for program in PROGRAMS}
     for item in input_items(params):
         digests[item.program][item.name] = _shown(item)

@@ -12,17 +12,18 @@ CHECK_TRUE_LABELS = (
     "Check that the labels are the true ones, not the network's predictions; a perfect "
     "classifier has no best temperature."
 )
-# A column is judged only if there are this many times as many rows as classes, of those
-# with two rows or more. In fewer rows, numbers may be equal by chance.
+# A column is judged only if there are at least this many times as many rows as classes.
+# Only classes with two rows or more count. In fewer rows, numbers may be equal by
+# chance.
 ROWS_PER_CLASS = 3
-# At least this many rows must differ from the column's most frequent number. A word
-# that occurs in all texts of a small class is no label.
+# In at least this many rows, the column must differ from its most frequent number. A
+# column is not a label if it marks a word that all texts of a small class contain.
 FEWEST_UNUSUAL = 20
 # The number of rows that are compared first, spread over the table.
 FIRST_ROWS = 2048
-# Lower logits are masks.
+# Logits below this are masks.
 MASK = -1e3
-# The number of columns that a remedy names.
+# Maximum number of columns that a remedy names.
 MOST_NAMED = 3
 
 
@@ -35,10 +36,10 @@ def check_no_leak(
 ) -> None:
     """Refuse a column that has the same number in all rows of a class.
 
-    Such a column may be one-hot labels, standardised labels or a target encoding. It is
-    judged only in the classes with two rows or more, in which it must have two
-    different numbers. A table in which no column varies within a class is not refused,
-    and neither is one that holds only 0 and 1.
+    Such a column may be one-hot labels, standardised labels or a target encoding. Only
+    the classes with two rows or more are judged; in these, the column must have at
+    least two different numbers. A table in which no column varies within a class is not
+    refused, and neither is one that holds only 0 and 1.
 
     Args:
         values: Scores or embeddings, shape (n, columns).
@@ -55,7 +56,7 @@ def check_no_leak(
     found = _made_from(values, labels, spread, np.arange(columns), classes=classes)
     if len(found) and len(spread) < rows:
         found = _made_from(values, labels, np.arange(rows), found, classes=classes)
-    # In a table of bits, such as words that occur or not, such a column may be genuine.
+    # In a table of bits, such as indicators of words, such a column may be genuine.
     if not len(found) or bool(((values == 0) | (values == 1)).all()):
         return
     shown = ", ".join(map(str, found[:MOST_NAMED]))
@@ -139,7 +140,7 @@ def _varies(
     rows: NDArray[np.int64],
     columns: NDArray[np.int64],
 ) -> NDArray[np.bool_]:
-    """Whether each of the `columns` has different numbers in the `rows`."""
+    """For each of the `columns`, whether its numbers differ between the `rows`."""
     varies = np.zeros(len(columns), dtype=np.bool_)
     for row in rows[1:]:
         varies |= values[row, columns] != values[rows[0], columns]
@@ -154,14 +155,14 @@ def _is_saturated(
 ) -> bool:
     """Whether a column may be the clipped scores of a class that is always recognised.
 
-    The column is then the table's largest number for its own class, and the smallest
-    for all others.
+    The column then has the table's largest number in the rows of its own class, and the
+    table's smallest number in all other rows.
 
     Args:
         values: Shape (n, columns).
         column: The column's number in each class.
-        own: Which of the classes is the column's.
-        is_score: Whether a class has a score, instead of a mask.
+        own: Whether each class is the column's own.
+        is_score: Whether each class has a score in the column, not a mask.
     """
     if not own.any():
         return False

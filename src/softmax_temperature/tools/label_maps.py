@@ -24,8 +24,8 @@ def labelled_rows(
 
     Args:
         logits: Shape (n, classes, ...).
-        labels: Shape (n, ...), one per sample or pixel; one-hot labels are allowed if
-            the logits are a table.
+        labels: One label per sample or pixel, shape (n, ...); one-hot labels are
+            allowed if the logits are a table.
         ignore_index: Label of rows without a class.
         name: Prefix of the arguments' names in messages.
 
@@ -76,7 +76,7 @@ def check_map_labels(
             f"{name}logits {logits.shape}, got {labels.shape}",
             _remedy(labels, logits.shape),
         )
-    # Axes that are equally long may have another order.
+    # Axes of equal length may be in a different order.
     lengths = labels.shape[1:]
     may_differ = labels.shape == logits.shape[:-1] or len(set(lengths)) < len(lengths)
     if may_differ and {logits.dtype.kind, labels.dtype.kind} <= set("fiu"):

@@ -9,14 +9,16 @@ from softmax_temperature.metrics.checks import ArgumentError
 from softmax_temperature.metrics.probability_check import FEW_ROWS
 
 BASES = (10, 2)
-# The probabilities of a row must sum to 1 up to this number and this share of all but
-# the largest one. Rounding to three decimals, or to bfloat16, causes smaller errors.
+# The probabilities of a row must sum to 1 within `SUM_ERROR`, plus `SHARE_ERROR` times
+# the sum of all probabilities but the largest. Rounding to three decimals, or to
+# bfloat16, causes smaller errors.
 SUM_ERROR = 2e-3
 SHARE_ERROR = 0.03
 # A row is informative if its largest probability is neither so large nor so small that
 # the row hardly shows a base. A confident row of logits minus their maximum sums to 1
-# in every base, so the others must sum to more than `LEAST_REST`. Ten logits near -1
-# sum to 1 in base 10, so the largest must be `LEAST_RATIO` times the mean.
+# in every base, so the other probabilities must sum to more than `LEAST_REST`. Ten
+# logits near -1 sum to 1 in base 10, so the largest probability must exceed
+# `LEAST_RATIO` times the mean.
 LEAST_REST = 0.02
 LEAST_RATIO = 1.5
 # The share of all rows, and of the informative ones, that must sum to 1.
@@ -24,7 +26,7 @@ NEARLY_ALL = 0.95
 
 
 def check_natural(table: Tensor, name: str) -> None:
-    """Refuse logarithms to base 10 or 2, which the softmax does not turn back.
+    """Refuse logarithms to base 10 or 2, which the softmax does not invert.
 
     Natural logarithms are logits.
 
@@ -50,8 +52,9 @@ def check_natural(table: Tensor, name: str) -> None:
 def _share(table: Tensor, base: int, *, least: int) -> float:
     """The share of rows that look like logarithms to `base`.
 
-    If `least` is not 0, this share among the informative rows is returned if it is
-    smaller, and 0 if fewer than `least` rows are informative.
+    If `least` is not 0, the share among the informative rows is computed, too, and the
+    smaller share is returned. If fewer than `least` rows are informative, the result is
+    0.
     """
     near = informative = both = 0
     for piece in table.detach().split(max(1, CHUNK // table.shape[1])):

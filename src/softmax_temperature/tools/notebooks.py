@@ -139,7 +139,7 @@ def _shows(cell: NotebookNode) -> bool:
 
 
 def write_notice(source: Path, target: Path, text: str) -> None:
-    """Write a notebook with only the title of `source` and `text`, without figures.
+    """Write a notebook that has only the title of `source` and, below it, `text`.
 
     The folder `figures` next to the notebook is emptied.
     """

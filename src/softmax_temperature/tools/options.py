@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from softmax_temperature.runner.errors import InputError
 
-# Python arguments and functions that the library's messages name, with the options of
-# the command line that correspond to them.
+# Python arguments and functions that the library's messages name, with the
+# corresponding command-line options.
 OPTIONS = {
     r"kind='probs'": "--probs",
     r"fit_on='(\w+)'": r"--fit-on \1",

@@ -1,9 +1,9 @@
 """The picture on the front page: one finding per paper, from committed studies.
 
-Dots are our values, with 90 % intervals; crosses of the same colour are the values in
-the papers. Our values are estimated from the studies' runs and tables. For Cooling,
-they are estimated in the same way as for the paper's claims, except in the row that
-uses all seeds.
+Dots show our values, with 90 % intervals; crosses of the same colour show the papers'
+values. Our values are estimated from the studies' runs and tables. For Cooling, they
+are estimated in the same way as for the paper's claims, except in the row that uses all
+seeds.
 
 The picture is drawn in two shapes: `summary` has two columns, for the screen of a
 desktop, and `summary-tall` has one column, for the screen of a phone. Each of them also
@@ -96,7 +96,7 @@ class Page:
     replaced: Mapping[Any, Any] = field(default_factory=dict)
 
     def colour(self, colour: Any) -> Any:
-        """The colour that `colour` has on this page."""
+        """The colour that is drawn in place of `colour` on this page."""
         return self.replaced.get(colour, colour)
 
 
@@ -199,7 +199,7 @@ def _losses(axes: Axes, runs: Runs, page: Page) -> None:
 
 
 def calibration(runs: Runs) -> dict[tuple[str, str], Quantity]:
-    """The test ECE of finished runs, by scaling and loss.
+    """The test ECE of finished runs, keyed by scaling and loss.
 
     Only runs with the main recipe on CIFAR-10, or on a part of it, are included.
     """
@@ -268,7 +268,7 @@ def gains_over_all_seeds(table_1: pd.DataFrame) -> dict[str, Estimate]:
 
 
 def _without_schedule(table_1: pd.DataFrame) -> dict[str, tuple[float, float, int]]:
-    """The mean accuracy without a schedule, its sd and the seeds, by mode."""
+    """Each mode's mean accuracy without a schedule, its SD, and the number of seeds."""
     rows = table_1.query("metric == 'accuracy' and schedule == 'none'")
     return {
         str(row["mode"]): (float(row["ours"]), float(row["ours_sd"]), int(row["seeds"]))
@@ -279,8 +279,8 @@ def _without_schedule(table_1: pd.DataFrame) -> dict[str, tuple[float, float, in
 def _modes(axes: Axes, runs: Runs, table_1: pd.DataFrame, page: Page) -> None:
     """Draw the accuracy that each mode of Cooling adds, measured as in the claims.
 
-    The row below the first shows the gains over all seeds. Its name has the number of
-    seeds with Cooling, and the number without.
+    The row below the first shows the gains over all seeds. Its label gives the numbers
+    of seeds with and without Cooling.
     """
     gains = gains_over_all_seeds(table_1)
     _, _, without = _without_schedule(table_1)["none"]
@@ -318,7 +318,7 @@ def _modes(axes: Axes, runs: Runs, table_1: pd.DataFrame, page: Page) -> None:
 
 
 def _inverse_temperatures(axes: Axes, runs: Runs, page: Page) -> None:
-    """Draw the test accuracy of each network by inverse temperature.
+    """Draw the test accuracy of each network against the inverse temperature.
 
     Each point is the mean over fresh seeds, at the learning rate that has the best
     validation accuracy for the point's inverse temperature.
@@ -353,7 +353,7 @@ def _inverse_temperatures(axes: Axes, runs: Runs, page: Page) -> None:
 
 
 def accuracies(runs: Runs) -> dict[tuple[str, float], Quantity]:
-    """The test accuracy by network (with its data set) and inverse temperature."""
+    """Test accuracies, keyed by network (with its data set) and inverse temperature."""
     rows = temperature_check.numbers(runs, temperature_check.TEMPERATURES)
     parts: dict[tuple[str, float], Quantity] = {}
     for network, sweep in temperature_check.by_sweep(rows):

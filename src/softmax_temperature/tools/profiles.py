@@ -142,7 +142,7 @@ def refuse_edited(path: Path, text: str, name: str, folder: Path = PROFILES) -> 
 
 
 def _committed(path: Path) -> str:
-    """The text of `path` in the last commit; "" outside Git, or if it has none."""
+    """The text of `path` in the last commit; "" outside Git, or if not committed."""
     command = ["git", "show", f"HEAD:./{path.name}"]
     try:
         done = subprocess.run(  # noqa: S603
@@ -230,7 +230,7 @@ def _move_comment(mapping: CommentedMap, key: str) -> None:
 
 
 def _on_one_line(value: Any) -> str:
-    """Write `value` as ruamel writes it inside braces, without comments."""
+    """Format `value` as ruamel writes it inside braces, without comments."""
     if isinstance(value, dict):
         parts = [f"{key}: {_on_one_line(part)}" for key, part in value.items()]
         return f"{{{', '.join(parts)}}}"

@@ -151,8 +151,9 @@ def require_dependencies(program: str, cells: "Sequence[Cell]") -> None:
 def exit_code(work: Callable[[], None]) -> int:
     """Do the work, report what stopped it (if anything), and return the exit code.
 
-    Exit codes: 0 done; 1 some cells failed, and the others are kept; 2 the user
-    supplied something wrong; 130 and 143 stopped by SIGINT and SIGTERM.
+    The exit code is 0 if the work is done, 1 if some cells failed (the results of the
+    others are kept), 2 if the user made an error, and 130 or 143 if SIGINT or SIGTERM
+    stopped the program.
     """
     print_any_text()
     received = [signal.SIGINT]

@@ -33,7 +33,7 @@ from softmax_temperature.stages import label, stages_of
 from softmax_temperature.stages.inputs import missing_lines, without_missing
 
 LOCK = Path("dvc.lock")
-# The largest number of cells to run that a plan lists by name.
+# Maximum number of cells to run that a plan lists by name.
 NAMES_SHOWN = 5
 # Width of the column of stage names.
 NAME_WIDTH = 28
@@ -41,7 +41,7 @@ NAME_WIDTH = 28
 
 @dataclass(frozen=True)
 class StagePlan:
-    """The plan of one stage of a program, or of a stage in dvc.yaml without cells.
+    """The plan for one stage, which may be a stage in dvc.yaml without cells.
 
     Attributes:
         stage: Name of the stage.
@@ -125,9 +125,9 @@ def plan(params: Params) -> list[StagePlan]:
 
 
 def not_run(study: str, file: Path = Path("params.yaml")) -> str:
-    """Say why the study's results were not computed in this folder.
+    """Explain why the study's results count as not computed in this folder.
 
-    The parameter file may be of another profile, or may have changed since the last
+    The parameter file may belong to another profile, or may have changed since the last
     run that dvc.lock records, or cells may still have to run.
 
     Returns:

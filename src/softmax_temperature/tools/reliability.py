@@ -39,10 +39,10 @@ def reliability_diagram(
     """Draw the reliability diagrams of `tables` side by side, titled with their keys.
 
     The upper row shows each bin's accuracy, with Wilson's 90 % interval, and its gap to
-    the bin's mean confidence. A gap above a bar is overconfidence, a gap inside it
-    underconfidence. The expected calibration error, in the title, is the mean absolute
-    gap, weighted by samples. The lower row shows each bin's share of the samples, on a
-    logarithmic scale, because most samples are usually in the last bin.
+    the bin's mean confidence. A gap above a bar shows overconfidence, and a gap inside
+    a bar underconfidence. The expected calibration error, in the title, is the mean
+    absolute gap, weighted by samples. The lower row shows each bin's share of the
+    samples, on a logarithmic scale, because most samples are usually in the last bin.
     """
     count = len(tables)
     width = min(WIDTH, MAX_PANEL_WIDTH * count)

@@ -1,4 +1,4 @@
-"""Find rows of one table that are rows of another one, but rounded."""
+"""Find rows of one table that are rounded copies of rows of another."""
 
 from collections.abc import Callable, Iterator
 
@@ -8,16 +8,17 @@ from torch import Tensor
 
 Rounding = Callable[[Tensor], Tensor]
 
-# Numbers are compared with the same numbers rounded to up to this many decimals.
+# Maximum number of decimals to which a table is tested for being rounded.
 MOST_DECIMALS = 6
-# In the rows that are looked at first, most tables have a number that is not rounded.
+# The number of rows that are checked first. Most tables already have an unrounded
+# number in these rows.
 FIRST_ROWS = 3
-# Zeros of probabilities are stored as smaller numbers than this.
+# Probabilities of 0 are stored as numbers below this.
 TINY = 1e-30
 
 
 def rounded_pairs(first: Tensor, second: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield two tables after each rounding that one of them has, but not the other.
+    """Yield both tables, rounded in each way in which only one of them is rounded.
 
     Args:
         first: Shape (n, dim).
@@ -30,7 +31,8 @@ def rounded_pairs(first: Tensor, second: Tensor) -> Iterator[tuple[Tensor, Tenso
         lambda table: table.half().float(),
         lambda table: table.bfloat16().float(),
     ]
-    # Numbers with two decimals also have three, so only the fewest are of interest.
+    # Numbers with at most two decimals also have at most three, so only the smallest
+    # number of decimals is of interest.
     decimals = [
         rounding
         for rounding in map(_to_decimals, range(1, MOST_DECIMALS + 1))

@@ -109,7 +109,7 @@ class TemperatureScaler(
     Args:
         criterion: "nll" minimises the negative log-likelihood; "ece" minimises the
             calibration error over a grid that is relative to the scale of the logits
-            (`fit_temperature`), unlike the paper's.
+            (see `fit_temperature`), unlike the paper's grid.
         bins: Number of bins of the calibration error.
         ignore_index: Rows and pixels with this label are left out of the fit.
 
@@ -145,12 +145,13 @@ class TemperatureScaler(
         """Fit the temperature.
 
         Args:
-            X: Held-out logits, shape (n, classes) or (n, classes, height, width); or
-                shape (n, 1), the logit of class 1 of two.
-            y: Labels, shape (n,) or (n, height, width), or one-hot. Whole numbers from
-                0 are indices of the columns of X. Other labels are sorted and numbered,
-                as in scikit-learn's classifiers, and every class must occur; they are
-                refused if X is a tensor or holds the logits of pixels.
+            X: Held-out logits of shape (n, classes) or (n, classes, height, width), or
+                of shape (n, 1) with the logit of class 1 of two classes.
+            y: Labels of shape (n,) or (n, height, width), or one-hot rows. Whole
+                numbers from 0 are indices of the columns of X. Other labels are sorted
+                and numbered, as in scikit-learn's classifiers, and every class must
+                occur; such labels are refused if X is a tensor or holds the logits of
+                pixels.
 
         Raises:
             ValueError: If an argument is malformed, or all labels are of one class.
@@ -207,9 +208,10 @@ class TemperatureScaler(
         return scaled if isinstance(X, Tensor) else scaled.numpy()
 
     def predict_proba(self, X: Any) -> Any:  # noqa: N803
-        """Calibrated probabilities, (n, classes) or (n, classes, height, width).
+        """Return calibrated probabilities in the shape of X, but with a column per class.
 
-        They are computed in float64, and float64 logits give float64; others float32.
+        They are computed in float64. The result is float64 for float64 logits, and
+        float32 for all others.
         """
         logits = self._checked(X)
         columns = _wide(self._columns(logits))
@@ -220,7 +222,7 @@ class TemperatureScaler(
         return probs if isinstance(X, Tensor) else probs.numpy()
 
     def predict(self, X: Any) -> Any:  # noqa: N803
-        """The label with the largest logit, shape (n,) or (n, height, width).
+        """The labels with the largest logits, of shape (n,) or (n, height, width).
 
         If X is a tensor, the column index is returned instead of the label.
         """
@@ -234,8 +236,8 @@ class TemperatureScaler(
         probabilities of logits in half precision, use `predict_proba`.
 
         The temperature is part of the new network's `state_dict`. If `network` returns
-        log-probabilities, take `log_softmax` of what the new network returns, because
-        the divided log-probabilities are not normalised.
+        log-probabilities, apply `log_softmax` to the new network's output, because
+        log-probabilities are no longer normalised once they have been divided.
 
         Raises:
             TypeError: If `network` is not a torch module.
@@ -325,7 +327,7 @@ def _wide(logits: Tensor) -> Tensor:
 
 
 def _type_of_results(logits: Any) -> torch.dtype:
-    """The type of quotients and probabilities: that of `logits`, or float32."""
+    """The type of results: float64 for float64 `logits`, and float32 for all others."""
     is_double = str(logits.dtype) in ("float64", "torch.float64")
     return torch.float64 if is_double else torch.float32
 
@@ -539,8 +541,8 @@ def _numbered(labels: NDArray[Any], columns: int) -> tuple[NDArray[Any], NDArray
     """The sorted labels, one per column, and the column of each row's label.
 
     Numbers with gaps are refused, except -1 and 1, because one of the numbers may mean
-    "no class", as 255 often does. So are four or more classes from -1; -1, 0 and 1 are
-    three classes.
+    "no class", as 255 often does. Four or more classes that start at -1 are also
+    refused; -1, 0 and 1 are three classes.
     """
     classes, numbers = np.unique(labels, return_inverse=True)
     if columns > 3 and classes.tolist() == list(range(-1, columns - 1)):
@@ -580,7 +582,7 @@ def _numbered(labels: NDArray[Any], columns: int) -> tuple[NDArray[Any], NDArray
 def _check_columns_of_labels(
     columns: Sequence[str] | None, classes: NDArray[Any]
 ) -> None:
-    """Refuse columns that are named after the labels, but are in another order."""
+    """Refuse columns that are named after the labels, but are in a different order."""
     names = [str(label) for label in classes]
     if columns is not None and are_reordered(columns, names):
         shown, shown_names = around_reordered(columns, names)
@@ -597,7 +599,7 @@ def _check_sorted_names(
     classes: NDArray[Any],
     categories: Sequence[Any],
 ) -> None:
-    """Refuse labels that are names if the columns evidently have another order.
+    """Refuse labels that are names if the columns are evidently in a different order.
 
     Names are numbered in sorted order, and the columns must have this order. Users may
     have ordered the columns by the numbers in the names ("2" before "10"), or by the

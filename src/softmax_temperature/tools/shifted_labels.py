@@ -12,28 +12,30 @@ from softmax_temperature.metrics.checks import (
 )
 from softmax_temperature.metrics.probability_check import FEW_ROWS
 
-# The shifted labels must be right at least `SHIFTED_RATIO` times as often as the labels
-# as given, and as labels in random order. They must also win by this many standard
-# deviations. Neighbouring rows may depend on each other, so it is large.
+# The predictions must match the shifted labels at least `SHIFTED_RATIO` times as often
+# as the labels as given, and as labels in random order. The lead of the shifted labels
+# must also be this many standard deviations. This number is large because neighbouring
+# rows may depend on each other.
 CLEAR_SHIFT = 2 * CLEAR_DIFFERENCE
-# The labels as given may exceed an accuracy by chance by at most this share of what the
-# shifted labels do. A model that often repeats the label before is thus accepted unless
-# it is hardly better than chance.
+# Labels are refused only if the accuracy on the labels as given exceeds chance by at
+# most this share of the amount by which the accuracy on the shifted labels does. A
+# model that often repeats the previous label is thus accepted unless it is hardly
+# better than chance.
 MOST_KEPT = 1 / 8
 
 
 def check_not_late(labels: Tensor, scores: Tensor, name: str, *, tokens: bool) -> None:
-    """Refuse labels that agree with the scores of the row before, or after.
+    """Refuse labels that agree with the scores of the previous or the next row.
 
-    Labels of a language model agree with the scores of the token before if they were
-    not shifted. Two classes are not judged, because a bad model of alternating labels
-    may mistake each for the other.
+    If the labels of a language model were not shifted, they agree with the scores of
+    the previous token. Two classes are not judged, because a bad model of alternating
+    labels may mistake each for the other.
 
     Args:
         labels: Shape (n,), in [0, classes).
         scores: Logits or probabilities, shape (n, classes), in their order in the data.
         name: Name of the labels in messages.
-        tokens: Whether the rows are the tokens of sequences, shape (n, classes, T).
+        tokens: Whether the rows are tokens, taken from scores of shape (n, classes, T).
     """
     rows, classes = scores.shape
     if rows <= FEW_ROWS or classes == 2:
@@ -61,7 +63,7 @@ def check_not_late(labels: Tensor, scores: Tensor, name: str, *, tokens: bool) -
 def _late(
     given: float, shifted: float, name: str, before: bool, tokens: bool
 ) -> ArgumentError:
-    """The error for labels that are right in `given` percent of the rows."""
+    """The error for labels that match `given` percent of the predictions."""
     place = f"{'position' if tokens else 'row'} {'before' if before else 'after'}"
     axes = ":, :, " if tokens else ""
     parts = (f"[{axes}:-1]", "[:, 1:]" if tokens else "[1:]")

@@ -55,9 +55,10 @@ SEARCH = "cosine_classifier.train_temperature_grid"
 # Embeddings count as lying on one line if their float32 directions deviate from it by
 # less than this.
 ON_LINE = 1e-6
-# Labels count as no better than chance if one of this many permutations separates the
-# embeddings as well. Fewer rows than `FEWEST_JUDGED` are not judged, and of many rows a
-# part: at most `MOST_OF_CLASS` of a class, and `MOST_JUDGED` in all.
+# Labels count as no better than chance if at least one of this many permutations
+# separates the embeddings equally well. Fewer than `FEWEST_JUDGED` rows are not judged.
+# Of many rows, only a part is judged: at most `MOST_OF_CLASS` of a class, and
+# `MOST_JUDGED` in total.
 PERMUTATIONS = 99
 FEWEST_JUDGED = 20
 MOST_OF_CLASS = 50
@@ -83,13 +84,13 @@ class Suggestion:
         expected_loss: Mean loss, in the study, of the rule that is suggested without a
             search. If the given embeddings lie inside the range, this is the mean over
             the pairs inside it, and otherwise over the pairs outside it; if the
-            heuristic does not separate the two, over all pairs. Each pair's data set is
-            left out of the fit and of the range.
+            heuristic does not distinguish the two kinds, it is the mean over all pairs.
+            Each pair's data set is left out of the fit and of the range.
         inside: Whether all statistics lie in the range of the study; if not, the
             heuristic is not used.
         outside: Names of the statistics outside that range.
-        rules: Inverse temperature by rule.
-        lost: Mean, 90th percentile and worst loss over the same pairs, by rule.
+        rules: The inverse temperature that each rule gives, keyed by rule.
+        lost: Mean, 90th percentile and worst loss over the same pairs, keyed by rule.
         statistics: The 23 statistics of the paper.
         study: A text with the numbers of pairs and of data sets in the study, and the
             number of pairs behind the losses.
@@ -170,8 +171,8 @@ def suggest_temperature(
     accuracy in the study than the heuristic.
 
     Args:
-        embeddings: Shape (n, dim), a tensor or an array.
-        labels: Classes, shape (n,), whole numbers.
+        embeddings: A tensor or an array of shape (n, dim).
+        labels: Classes as whole numbers of shape (n,).
         heuristic: Replaces the heuristic that comes with the package.
         seed: Seed of the random rows used for expensive statistics.
 
@@ -258,7 +259,7 @@ def _are_separated(embeddings: torch.Tensor, labels: torch.Tensor) -> bool:
 def _losses(
     heuristic: RidgeHeuristic, *, inside: bool
 ) -> tuple[dict[str, tuple[float, float, float]], str]:
-    """Losses by rule on the pairs inside or outside the range, and the study as text.
+    """Each rule's losses on pairs inside or outside the range, and the study as text.
 
     If the heuristic does not separate these pairs, the losses are those on all pairs.
     """
@@ -286,7 +287,7 @@ def checked_rows(
         name: Prefix of the arguments' names in messages.
 
     Returns:
-        Embeddings (n, dim), float32, and class indices (n,).
+        Float32 embeddings of shape (n, dim), and class indices of shape (n,).
 
     Raises:
         ValueError: If an array is malformed, or a label is not in `classes`.

@@ -68,7 +68,7 @@ NUMBER_INSIDE = re.compile(rf"{NUMBERED.pattern}(?P<suffix>\D*)")
 FRACTION = re.compile(r"(?P<whole>\D*\d+)\.(?P<rest>\d+)")
 # float64 represents every whole number up to this one exactly.
 LARGEST_KEY = 2**53
-# The number of columns that a message names; further columns are counted.
+# Maximum number of columns that a message names; it only counts the others.
 MOST_NAMED = 5
 
 
@@ -81,14 +81,14 @@ def arrays_of(
     columns: Sequence[str] = (),
     given_labels: NDArray[Any] | None = None,
 ) -> dict[str, NDArray[Any]]:
-    """Take the required arrays from `table`, by name.
+    """Take the required arrays from `table`, keyed by name.
 
     Args:
         table: The user's table.
         matrix: Name of the matrix: "logits", "probs" or "embeddings".
         where: Name of the file in messages.
         required: The arrays to take: the matrix, "labels", or both.
-        columns: Names and patterns of the classes' columns.
+        columns: Names and patterns that select the class columns.
         given_labels: The labels, if they are in a file of their own.
 
     Raises:
@@ -130,7 +130,7 @@ def arrays_of(
 
 
 def _stripped(table: pd.DataFrame) -> pd.DataFrame:
-    """The table with its columns' names as text, without spaces at their ends."""
+    """The table, with its column names as text without spaces at either end."""
     return table.set_axis([str(name).strip() for name in table.columns], axis=1)
 
 
@@ -146,7 +146,7 @@ def check_same_order(
     Args:
         scores: The table of the scores.
         labels: The table of the labels.
-        columns: Names and patterns of the classes' columns.
+        columns: Names and patterns that select the class columns.
         where: Names of the two files in messages.
     """
     scores, labels = _stripped(scores), _stripped(labels)
@@ -236,9 +236,9 @@ def _check_key(
 def _label_names(table: pd.DataFrame, *, alone: bool) -> list[str]:
     """The columns with a name for labels.
 
-    A class may have such a name, too, such as `target`. Therefore a column that holds
-    fractions is left out, unless the labels must be in this table and no other column
-    can hold them.
+    A class may also have such a name, for instance `target`. Therefore a column that
+    holds fractions is left out, unless the labels must be in this table and no other
+    column can hold them.
 
     Args:
         table: The user's table.
@@ -274,7 +274,7 @@ def _labels_alone(
 
 
 def _label_column(table: pd.DataFrame, name: str, where: str) -> NDArray[Any]:
-    """The labels in the column `name`; InputError if the column holds text."""
+    """Return the labels in the column `name`; raise InputError if it holds text."""
     column = table[name]
     if column.dtype.kind not in "iufb":
         raise InputError(
@@ -334,7 +334,7 @@ def _refuse_foreign(
     Args:
         values: The numbers of the chosen columns.
         chosen: The names of the chosen columns.
-        columns: Names and patterns of the classes' columns.
+        columns: Names and patterns that select the class columns.
         matrix: Name of the matrix.
         labels: The labels, if they are known.
         where: Name of the file in messages.
@@ -548,7 +548,7 @@ def listed(names: Sequence[str]) -> str:
 
 
 def around(names: Sequence[object], place: int) -> str:
-    """The few `names` around the one at `place`, as text for a message."""
+    """A few `names` around the one at `place`, as text for a message."""
     start = 0
     if place > MOST_NAMED - 2:
         start = max(0, min(place - 1, len(names) - MOST_NAMED))
@@ -558,7 +558,7 @@ def around(names: Sequence[object], place: int) -> str:
 
 
 def around_difference(names: Sequence[str], others: Sequence[str]) -> tuple[str, str]:
-    """The few names of two lists around their first difference, as texts."""
+    """A few names of each list around their first difference, as texts."""
     pairs = zip(names, others, strict=False)
     equal = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
     return around(names, equal), around(others, equal)

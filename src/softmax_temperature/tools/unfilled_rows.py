@@ -15,8 +15,8 @@ def check_filled(
 ) -> None:
     """Refuse scores that end with rows of zeros, all with the label 0.
 
-    An array of zeros that was made for more samples than came ends like this. Such rows
-    count as wrong or right predictions, and change every score.
+    Such rows remain if an array of zeros was allocated for more samples than were
+    stored. They count as wrong or right predictions, and change every score.
 
     Args:
         values: Shape (n, columns).

@@ -61,7 +61,7 @@ _NOTES = {
         "temperature: it multiplies the cosines."
     ),
 }
-"""A remark that the reader of a paper's claims needs, by paper."""
+"""Remarks that the reader of a paper's claims needs, keyed by paper."""
 _HINT = "One paper: softmax-temperature scorecard focal"
 _SECTIONS = {
     "Decided": (HOLDS, CONTRADICTED),
@@ -178,7 +178,7 @@ def secondary_counts(claims: Iterable[Evidence]) -> str:
 
 
 def _decided_elsewhere(claim: Evidence) -> str:
-    """Return text to append: the secondary studies' verdict; "" if none decides."""
+    """Return the secondary studies' verdict as text to append; "" if none decides."""
     verdict = secondary_verdict(claim)
     if verdict in (HOLDS, CONTRADICTED, MIXED):
         return f" ({verdict} in secondary studies)"
@@ -372,7 +372,7 @@ def _counts(claims: Sequence[Evidence]) -> str:
 
 
 def _fields(claim: Evidence) -> dict[str, str]:
-    """Return a claim's texts, by column of the scorecard.
+    """Return a claim's texts, keyed by the column of the scorecard.
 
     The texts are those of the primary study. If that study does not test the claim, the
     bound and the printed value are those of the first study that tests it.
