@@ -146,7 +146,7 @@ class Evaluation(Section):
 
 
 class LinearTraining(Section):
-    """Appendix C: a logistic regression with `train` training and `test` test points."""
+    """Appendix C: a logistic regression on `train` training and `test` test points."""
 
     train: PositiveInt
     test: PositiveInt

@@ -273,7 +273,7 @@ def _follow(stage: str, cells: Sequence[Cell], compute: Compute, seed: int) -> N
 
 
 def _publish(tasks: Sequence[_Task], output: Path) -> None:
-    """Fill a new folder `output` with hard links to the tasks' results, or copies of them."""
+    """Replace the folder `output` with hard links to the tasks' results (or copies)."""
     with atomic_folder(output) as new:
         for task in tasks:
             result = task.work / RESULT

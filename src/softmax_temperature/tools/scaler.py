@@ -208,7 +208,7 @@ class TemperatureScaler(
         return scaled if isinstance(X, Tensor) else scaled.numpy()
 
     def predict_proba(self, X: Any) -> Any:  # noqa: N803
-        """Return calibrated probabilities in the shape of X, but with a column per class.
+        """Return calibrated probabilities, shaped like X but with a column per class.
 
         They are computed in float64. The result is float64 for float64 logits, and
         float32 for all others.
