@@ -16,7 +16,8 @@ sys.path.insert(0, SOURCE)
 folders = [SOURCE, os.environ.get("PYTHONPATH", "")]
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, folders))
 
-# nbformat imports jsonschema, which can check addresses in all languages. For this
-# it would read a grammar, which takes most of nbformat's time. The schema of
-# notebooks has no address. Without this module, jsonschema omits the check.
+# nbformat imports jsonschema, which can check internationalised web addresses. For this
+# check it would read a grammar, which takes most of nbformat's import time. The
+# notebook schema contains no such address, and jsonschema omits the check if this
+# module is missing.
 sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]

@@ -174,7 +174,7 @@ class Artifact:
 
     @property
     def digest(self) -> str:
-        """One sha256 over kind and files; it does not depend on the folder."""
+        """The sha256 of kind and files, which does not depend on the folder."""
         return digest_of({"kind": self.kind, "files": self.files})
 
     def path(self, name: str) -> Path:

@@ -116,7 +116,7 @@ def download_missing(params: Params, program: str | None = None) -> list[str]:
 
     Args:
         params: The parameters.
-        program: Restricts the download to this program's files, unless it is None.
+        program: The program whose files are downloaded; None for all programs.
 
     Returns:
         One line for each of these items that is still missing. A failed download is

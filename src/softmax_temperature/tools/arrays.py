@@ -148,7 +148,7 @@ def user_data(where: object, remedy: str) -> Iterator[None]:
     Remedies then name the command's options instead of Python's arguments.
 
     Args:
-        where: Name of the file, for the message.
+        where: Name of the file in messages.
         remedy: Remedy for errors that have none.
     """
     try:

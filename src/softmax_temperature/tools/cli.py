@@ -576,7 +576,7 @@ def register() -> None:
     """Add new and changed claims to data/registered_claims.csv.
 
     Use it before a study runs and after changing a claim. Each change needs a line in
-    docs/protocol_history.md; this command prints the digest that the line must name.
+    docs/protocol_history.md; this command prints the digest that the line must contain.
     """
     from softmax_temperature.tools import verdicts
 

@@ -97,8 +97,8 @@ def load(name: str, *, download: bool) -> LoadedBackbone:
     """Load the backbone `name`, with its weights.
 
     Args:
-        name: A backbone of params.yaml, or [LIBRARY/]ARCHITECTURE[.TAG] of timm or
-            torchvision, which then provides the weights.
+        name: A backbone in params.yaml, or [LIBRARY/]ARCHITECTURE[.TAG] for a network
+            of timm or torchvision with that library's weights.
         download: Whether the library may download the weights.
 
     Raises:

@@ -262,7 +262,7 @@ def _has_run(row: Mapping[str, Any]) -> bool:
 
 
 def _check_papers(papers: Collection[str], *, where: str) -> None:
-    """Refuse the name of an unknown paper; `where` is the argument that it is from."""
+    """Refuse the name of an unknown paper; `where` is the argument that contains it."""
     for paper in papers:
         if paper not in PAPERS:
             raise InputError(
