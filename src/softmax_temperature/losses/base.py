@@ -10,6 +10,7 @@ from softmax_temperature.metrics.checks import (
     ArgumentError,
     all_finite,
     as_rows,
+    binary_rows_remedy,
     check_argument_order,
     check_below_limit,
     check_count,
@@ -17,6 +18,8 @@ from softmax_temperature.metrics.checks import (
     check_logits,
     check_weight,
     check_weighted_classes,
+    is_binary,
+    is_one_hot,
     is_transformed,
     may_be_read,
 )
@@ -139,10 +142,13 @@ class SampleLoss(Loss):
         The base class raises ValueError; a subclass whose loss is defined for soft
         labels overrides this method.
         """
+        remedy = CLASS_INDICES
+        if may_be_read(targets) and is_binary(targets) and not is_one_hot(targets):
+            remedy = binary_rows_remedy(targets)
         raise ArgumentError(
             f"labels must be class indices: {type(self).__name__} is not defined for "
             f"soft labels, got {targets.dtype} of shape {tuple(targets.shape)}",
-            CLASS_INDICES,
+            remedy,
         )
 
     def forward(
@@ -407,10 +413,13 @@ def _check_soft_labels(labels: Tensor, masked: Tensor | None) -> None:
     sound = inside & ((sums - 1).abs() <= tolerance)
     if not bool(sound.all()):
         row = int((~sound).int().argmax())
+        remedy = "Divide each row by its sum, or give classes as whole numbers."
+        if is_binary(labels):
+            remedy = binary_rows_remedy(labels)  # Dividing would hide several classes.
         raise ArgumentError(
             "soft labels must be probabilities, in [0, 1] with rows that sum to one, "
             f"got a sum of {sums[row].item():.8g} in row {row}",
-            "Divide each row by its sum, or give classes as whole numbers.",
+            remedy,
         )
     if masked is not None and bool((labels[masked] > 0).any()):
         row = int(((labels > 0) & masked).any(dim=1).int().argmax())

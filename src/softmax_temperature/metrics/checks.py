@@ -21,6 +21,14 @@ SHIFTED_ACCURACY = 0.5
 SHIFTED_RATIO = 2
 SHIFTED_CLASSES = 0.8
 ENOUGH_ROWS = 5
+# In another order of the columns, features may also agree with the labels, but hardly
+# ever in this share of the rows.
+SURE = 0.9
+NOT_FEATURES = "If the columns are features, give the logits of a model instead."
+SEVERAL_CLASSES = (
+    "If a row may have several classes, each column is a classifier of two classes of "
+    "its own."
+)
 # The remedy for logits of pixels whose classes are in the last dimension.
 CLASSES_AT_END = (
     "Move the classes to the second dimension: logits.movedim(-1, 1) for a tensor, "
@@ -368,8 +376,18 @@ def check_no_background(labels: Tensor, scores: Tensor, name: str = "labels") ->
             f"{name} from {int(numbers.min())} to {last - 1} agree with {unshifted} of "
             f"{len(numbers)} predictions, but with {shifted} if column 0 belongs to "
             "none of them, such as a background",
-            "Leave column 0 out, as logits[:, 1:] does.",
+            _background_remedy(shifted / len(numbers)),
         )
+
+
+def _background_remedy(accuracy: float) -> str:
+    """The remedy for scores with a column in front; `accuracy` is that without it."""
+    if accuracy >= SURE:
+        return "Leave column 0 out, as logits[:, 1:] does."
+    return (
+        "If column 0 is such a class, leave it out, as logits[:, 1:] does. "
+        f"{NOT_FEATURES}"
+    )
 
 
 def _shift(labels: Tensor, predicted: Tensor, classes: int) -> tuple[int, int] | None:
@@ -548,8 +566,8 @@ def check_one_tensor(output: Any, name: str, purpose: str) -> None:
     if not isinstance(output, Tensor):
         raise TypeError(
             f"{name} must return one tensor of logits to be {purpose}, got "
-            f"{type(output).__name__}. Give a module that returns only the logits, "
-            "such as outputs.logits."
+            f"{type(output).__name__}. Give the part that returns only the logits: in "
+            "a Hugging Face model, its last layer, such as model.classifier."
         )
 
 
@@ -569,6 +587,13 @@ def is_binary(labels: Any) -> bool:
     return bool(((labels == 0) | (labels == 1)).all())
 
 
+def binary_rows_remedy(labels: Any) -> str:
+    """Return advice for rows of zeros and ones, (n, classes), not all one-hot."""
+    if bool((labels.sum(1) > 1).any()):
+        return f"Give one class for each row. {SEVERAL_CLASSES}"
+    return f"Leave rows without a class out. {SEVERAL_CLASSES}"
+
+
 def label_shape_remedy(
     labels: tuple[int, ...], scores: tuple[int, int], *, one_hot: bool = True
 ) -> str:
@@ -582,10 +607,7 @@ def label_shape_remedy(
     """
     rows, classes = scores
     if labels == scores and not one_hot:
-        return (
-            "Give one class for each row. If a row may have several classes, each "
-            "column is a classifier of two classes of its own."
-        )
+        return f"Give one class for each row. {SEVERAL_CLASSES}"
     if labels == (rows, 1):
         return "Drop the last dimension: labels[:, 0]."
     if len(labels) == 2 and labels[0] == rows:

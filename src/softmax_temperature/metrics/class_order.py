@@ -17,9 +17,11 @@ from torch import Tensor
 from softmax_temperature.metrics.checks import (
     CLEAR_DIFFERENCE,
     ENOUGH_ROWS,
+    NOT_FEATURES,
     SHIFTED_ACCURACY,
     SHIFTED_CLASSES,
     SHIFTED_RATIO,
+    SURE,
     ArgumentError,
     check_no_background,
     check_not_shifted,
@@ -43,6 +45,10 @@ FOUND_RATIO = 4
 # deviations above chance. An accuracy on fewer than `FEWEST_ROWS` rows is not judged.
 NEAR_CHANCE = 1
 FEWEST_ROWS = 20
+# Two sequences agree as in random order if the number of agreeing rows is within this
+# many standard deviations of its mean, and could be at least `ABLE` of them above it.
+LIKE_CHANCE = 2
+ABLE = 10
 # The largest number of steps of a logistic regression; most take fewer than ten.
 MOST_STEPS = 30
 # The largest number of classes for which a message shows the whole order.
@@ -131,7 +137,10 @@ def check_class_order(
             ):
                 raise _wrong_order(votes, order, name)
     if any_order and (found := _found_order(numbers, predicted, right, classes)):
-        raise _wrong_order(_votes(numbers, predicted, found.columns), found, name)
+        votes = _votes(numbers, predicted, found.columns)
+        if votes.moved.sum() < SURE * len(numbers):
+            found = found._replace(remedy=f"{found.remedy} {NOT_FEATURES}")
+        raise _wrong_order(votes, found, name)
 
 
 def no_better_than_chance(labels: Tensor, scores: Tensor) -> bool:
@@ -158,6 +167,79 @@ def no_better_than_chance(labels: Tensor, scores: Tensor) -> bool:
         return share + NEAR_CHANCE * math.sqrt(share * (1 - share) / len(numbers))
 
     return accuracy <= min(near(chance), near(0.5))
+
+
+def rows_in_another_order(labels: Tensor, scores: Tensor, others: Tensor) -> str:
+    """A question about the rows of two arms; empty if both arms have the same rows.
+
+    The rows of one arm probably have another order if its predictions agree with the
+    labels and with those of the other arm no more and no less than in random order,
+    while the other arm agrees with the labels clearly. An arm that predicts almost only
+    one class is not judged.
+
+    Args:
+        labels: Shape (n,), in [0, classes).
+        scores: Scores of arm a, shape (n, classes).
+        others: Scores of arm b, shape (n, classes).
+    """
+    numbers = labels.long()
+    classes = scores.shape[1]
+    first = scores.detach().argmax(dim=1)
+    second = others.detach().argmax(dim=1)
+    between = _agreement(first, second, classes)
+    of_first = _agreement(numbers, first, classes)
+    of_second = _agreement(numbers, second, classes)
+    if not between.as_in_random_order():
+        return ""
+    if of_first.is_clear() and of_second.as_in_random_order():
+        name, other = "logits_b", "logits_a"
+    elif of_second.is_clear() and of_first.as_in_random_order():
+        name, other = "logits_a", "logits_b"
+    else:
+        return ""
+    return (
+        f"{name} agree with the labels and with {other} no more than in random order. "
+        "Are the samples of both arms in the same order, as a loader with "
+        "shuffle=False gives them?"
+    )
+
+
+class Agreement(NamedTuple):
+    """In how many rows two sequences of classes agree, in standard deviations.
+
+    Attributes:
+        beyond_chance: The number of such rows beyond that in random order.
+        highest: The same, if the better of all orders were given.
+    """
+
+    beyond_chance: float
+    highest: float
+
+    def as_in_random_order(self) -> bool:
+        """Whether the sequences agree as in random order, but could agree more."""
+        return abs(self.beyond_chance) <= LIKE_CHANCE and self.highest >= ABLE
+
+    def is_clear(self) -> bool:
+        """Whether the sequences agree clearly more than in random order."""
+        return self.beyond_chance >= CLEAR_DIFFERENCE
+
+
+def _agreement(labels: Tensor, predicted: Tensor, classes: int) -> Agreement:
+    rows = len(labels)
+    of_labels = torch.bincount(labels, minlength=classes).double()
+    of_predicted = torch.bincount(predicted, minlength=classes).double()
+    products = of_labels * of_predicted
+    expected = products.sum().item() / rows
+    # The variance of the number of agreeing rows over all orders of one sequence.
+    alone = products * (rows - of_labels) * (rows - of_predicted)
+    together = products.sum().square() - products.square().sum()
+    variance = (alone.sum() + together).item() / (rows * rows * max(1, rows - 1))
+    if variance == 0:
+        return Agreement(0.0, 0.0)
+    deviation = math.sqrt(variance)
+    hits = (labels == predicted).sum().item()
+    highest = torch.minimum(of_labels, of_predicted).sum().item()
+    return Agreement((hits - expected) / deviation, (highest - expected) / deviation)
 
 
 def threshold_hint(labels: Tensor, scores: Tensor) -> str:

@@ -8,6 +8,7 @@ needs no temporary tensor of their size.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -35,7 +36,10 @@ from softmax_temperature.metrics.checks import (
     check_logits,
     check_tensor,
 )
-from softmax_temperature.metrics.class_order import check_class_order
+from softmax_temperature.metrics.class_order import (
+    check_class_order,
+    rows_in_another_order,
+)
 from softmax_temperature.metrics.intervals import (
     BinnedError,
     ClassCells,
@@ -224,6 +228,8 @@ def _check_pair(
         )
     _check(logits_a, labels, bins, bootstrap, seed, name="logits_a")
     _check(logits_b, labels, bins, bootstrap, seed, name="logits_b")
+    if hint := rows_in_another_order(labels, logits_a, logits_b):
+        warnings.warn(hint, UserWarning, stacklevel=3)
 
 
 def _resampled_means(values: Tensor, resamples: int, seed: int) -> Tensor:

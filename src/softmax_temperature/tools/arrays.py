@@ -16,6 +16,7 @@ from softmax_temperature.data.splits import random_holdout
 from softmax_temperature.metrics.calibration import CHUNK
 from softmax_temperature.metrics.checks import (
     PROBABILITY_TOLERANCE,
+    SEVERAL_CLASSES,
     ArgumentError,
     check_below_limit,
     check_labels,
@@ -895,8 +896,8 @@ def check_other_rows(
 
 def shared_rows(held_out: Tensor, others: Tensor) -> int:
     """The number of rows that two tables share; see `check_other_rows`."""
-    held_out_keys = _single(_row_keys(held_out))
-    return int(torch.isin(held_out_keys, _single(_row_keys(others))).sum())
+    held_out_keys = _single(row_keys(held_out))
+    return int(torch.isin(held_out_keys, _single(row_keys(others))).sum())
 
 
 def check_no_copies(table: Tensor, labels: Tensor, name: str) -> None:
@@ -913,7 +914,7 @@ def check_no_copies(table: Tensor, labels: Tensor, name: str) -> None:
     # Two rows are the same sample only if their labels are equal, too. So add a row's
     # label, times a random factor, to the row's key.
     factor = np.random.default_rng(1).integers(-(2**63), 2**63)
-    keys = _row_keys(table) + labels * int(factor)
+    keys = row_keys(table) + labels * int(factor)
     counts = keys.unique(return_counts=True)[1]
     if len(counts) < FEWEST_SAMPLES:
         return
@@ -944,7 +945,7 @@ def _single(keys: Tensor) -> Tensor:
     return single
 
 
-def _row_keys(table: Tensor) -> Tensor:
+def row_keys(table: Tensor) -> Tensor:
     """Compute an int64 key for each row of a table (n, dim).
 
     Equal rows have equal keys. Two different rows have equal keys only by chance, which
@@ -1150,7 +1151,8 @@ def class_numbers(
         raise ArgumentError(
             f"{name} must be one-hot, got {int(ones[wrong[0]])} ones in row {wrong[0]}",
             "Give exactly one class for each row; or, for a mask of two classes, one "
-            "row per pixel: logits.reshape(-1, 1) and labels.reshape(-1).",
+            "row per pixel: logits.reshape(-1, 1) and labels.reshape(-1). "
+            f"{SEVERAL_CLASSES}",
         )
     return torch.from_numpy(labels.argmax(axis=1))
 
@@ -1189,6 +1191,19 @@ def hold_integers(values: NDArray[Any]) -> bool:
         return False
 
 
+def check_some_class(labels: NDArray[Any], name: str) -> None:
+    """Refuse labels that are all the same negative number, as those of a test split."""
+    if labels.dtype.kind not in "if" or not len(labels):
+        return
+    low = labels.min()
+    if low < 0 and (labels == low).all():
+        raise ArgumentError(
+            f"{name} are all {low:g}, so no row has a class",
+            "Give rows with classes. The test split of a public benchmark may have "
+            "none, so use its validation split.",
+        )
+
+
 def _refuse_void_labels(
     labels: Tensor, classes: int, user_labels: NDArray[Any], name: str
 ) -> None:
@@ -1205,6 +1220,7 @@ def _refuse_void_labels(
         name: Name of the argument in messages.
     """
     outside = labels[(labels < 0) | (labels >= classes)].unique().tolist()
+    check_some_class(labels.numpy(), name)
     if user_labels.dtype.kind in "iu" and user_labels.size:
         bounds = (int(user_labels.min()), int(user_labels.max()))
         check_not_wrapped(user_labels, bounds, classes, name)

@@ -77,6 +77,7 @@ from softmax_temperature.tools.label_maps import (
     check_map_labels,
     labelled_rows,
 )
+from softmax_temperature.tools.oversampled_rows import oversampled
 from softmax_temperature.tools.reliability import reliability_diagram
 
 if TYPE_CHECKING:
@@ -394,7 +395,10 @@ def calibrate(
     source, prefix = (
         (logits, "") if validation is None else (validation[0], "validation ")
     )
-    return _naming_decisive_rows(report, fitted, source, prefix)
+    report = _naming_decisive_rows(report, fitted, source, prefix)
+    if as_numpy(logits).ndim > 2:
+        return report  # Pixels of the same colour have the same scores.
+    return _naming_copies(report, fitted, reported)
 
 
 def _check_validation(validation: Any, fit_on: str) -> None:
@@ -703,6 +707,20 @@ def _naming_decisive_rows(
         return report
     place = prefix + place_of(fitted[0][rows[0]], source)
     verdict = explained_rows(rows, reason, place)
+    return replace(report, data=report.data | {"advice": "leave", "verdict": verdict})
+
+
+def _naming_copies(
+    report: CalibrationReport, fitted: Rows, reported: Rows
+) -> CalibrationReport:
+    """The report; if rows were drawn with replacement, the verdict says so."""
+    fit_on = report.data["settings"]["fit_on"]
+    if fit_on == "validation":
+        verdict = oversampled([fitted], "validation ") or oversampled([reported])
+    else:
+        verdict = oversampled([reported] if fit_on == "all" else [fitted, reported])
+    if not verdict:
+        return report
     return replace(report, data=report.data | {"advice": "leave", "verdict": verdict})
 
 

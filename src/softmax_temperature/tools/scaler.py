@@ -59,6 +59,7 @@ from softmax_temperature.tools.arrays import (
     as_numpy,
     check_dense,
     check_given,
+    check_some_class,
     check_unmasked_entries,
     checked_logits,
     column_names,
@@ -73,6 +74,7 @@ from softmax_temperature.tools.decisive_rows import (
 )
 from softmax_temperature.tools.label_leaks import CHECK_TRUE_LABELS
 from softmax_temperature.tools.label_maps import IGNORE_INDEX, labelled_rows
+from softmax_temperature.tools.oversampled_rows import oversampled
 from softmax_temperature.tools.tables import around, around_difference, numbered_key
 
 TAKE_LOGITS = (
@@ -189,12 +191,14 @@ class TemperatureScaler(
         fit = search_temperature(*rows, criterion=self.criterion, bins=self.bins)
         self.at_bound_ = fit.at_bound
         self.temperature_ = 1.0 if fit.at_bound else fit.temperature
-        doubt = _doubt(fit, *rows)
-        if self.criterion == "nll":
-            doubt = _decided(fit, rows, X) or doubt
-        if doubt:
+        if doubt := _copied(rows, X) or self._doubt(fit, rows, X):
             warnings.warn(doubt, ConvergenceWarning, stacklevel=2)
         return self
+
+    def _doubt(self, fit: TemperatureFit, rows: Rows, logits: Any) -> str:
+        """Return a warning about the fit, or an empty text."""
+        decided = _decided(fit, rows, logits) if self.criterion == "nll" else ""
+        return decided or _doubt(fit, *rows)
 
     def transform(self, X: Any) -> Any:  # noqa: N803
         """The logits X divided by the temperature, in the same shape.
@@ -330,6 +334,14 @@ def _type_of_results(logits: Any) -> torch.dtype:
     """The type of results: float64 for float64 `logits`, and float32 for all others."""
     is_double = str(logits.dtype) in ("float64", "torch.float64")
     return torch.float64 if is_double else torch.float32
+
+
+def _copied(rows: Rows, logits: Any) -> str:
+    """A warning that rows were drawn with replacement; empty if they were not.
+
+    Pixels are not judged, because those of the same colour have the same scores.
+    """
+    return oversampled([rows]) if getattr(logits, "ndim", 2) == 2 else ""
 
 
 def _decided(fit: TemperatureFit, rows: Rows, logits: Any) -> str:
@@ -544,6 +556,7 @@ def _numbered(labels: NDArray[Any], columns: int) -> tuple[NDArray[Any], NDArray
     "no class", as 255 often does. Four or more classes that start at -1 are also
     refused; -1, 0 and 1 are three classes.
     """
+    check_some_class(labels, "labels")
     classes, numbers = np.unique(labels, return_inverse=True)
     if columns > 3 and classes.tolist() == list(range(-1, columns - 1)):
         raise ArgumentError(
@@ -560,10 +573,11 @@ def _numbered(labels: NDArray[Any], columns: int) -> tuple[NDArray[Any], NDArray
             "For labels of some classes, number the columns from 0, as "
             "np.searchsorted(classifier.classes_, y) does."
         )
-        if classes.tolist() == list(range(columns + 1)):
+        others = _no_columns(classes, columns)
+        if len(others) == 1:
             remedy += (
-                f" If {columns} marks rows without a class, such as a background, pass "
-                f"ignore_index={columns}."
+                f" If {others[0]:g} marks rows without a class, such as a background, "
+                f"pass ignore_index={others[0]:g}."
             )
         if pair_classes(columns) == len(classes) < columns:
             remedy += (
@@ -577,6 +591,13 @@ def _numbered(labels: NDArray[Any], columns: int) -> tuple[NDArray[Any], NDArray
             remedy,
         )
     return classes, numbers.reshape(-1)
+
+
+def _no_columns(classes: NDArray[Any], columns: int) -> NDArray[Any]:
+    """The numbers in `classes` that are not indices of `columns` columns."""
+    if classes.dtype.kind not in "iuf":
+        return np.empty(0)
+    return classes[(classes < 0) | (classes >= columns)]
 
 
 def _check_columns_of_labels(

@@ -68,6 +68,8 @@ NUMBER_INSIDE = re.compile(rf"{NUMBERED.pattern}(?P<suffix>\D*)")
 FRACTION = re.compile(r"(?P<whole>\D*\d+)\.(?P<rest>\d+)")
 # float64 represents every whole number up to this one exactly.
 LARGEST_KEY = 2**53
+# A column holds numbers, not text, if at most this share of its cells is text.
+MOST_TEXTS = 0.2
 # Maximum number of columns that a message names; it only counts the others.
 MOST_NAMED = 5
 
@@ -277,6 +279,7 @@ def _label_column(table: pd.DataFrame, name: str, where: str) -> NDArray[Any]:
     """Return the labels in the column `name`; raise InputError if it holds text."""
     column = table[name]
     if column.dtype.kind not in "iufb":
+        _refuse_few_texts(column, where)
         raise InputError(
             f"column {name!r} is not numeric",
             where=where,
@@ -534,10 +537,32 @@ def _numbers(
         remedy = "Remove it, or write plain numbers"
         if where.lower().endswith(".csv"):
             remedy += ", separated by commas"
+        _refuse_few_texts(table[name], where)
         raise InputError(
             f"column {name!r} is not numeric", where=where, remedy=f"{remedy}."
         )
     return table[list(chosen)].to_numpy(np.float64, na_value=np.nan)
+
+
+def _refuse_few_texts(column: pd.Series[Any], where: str) -> None:
+    """Refuse a column of numbers among which a few cells hold text; name the first."""
+    import pandas as pd
+
+    numbers = pd.to_numeric(column, errors="coerce")
+    wrong = np.flatnonzero((numbers.isna() & column.notna()).to_numpy())
+    if not 0 < len(wrong) <= MOST_TEXTS * len(column):
+        return
+    row = int(wrong[0])
+    more = f" ({len(wrong)} such rows)" if len(wrong) > 1 else ""
+    remedy = "Correct or remove such rows."
+    if row == len(column) - 1:
+        remedy = "It is the last row: if the file was cut off, write it again."
+    raise InputError(
+        f"column {column.name!r} is not numeric: row {row} holds "
+        f"{str(column.iloc[row])[:40]!r}{more}",
+        where=where,
+        remedy=remedy,
+    )
 
 
 def listed(names: Sequence[str]) -> str:
