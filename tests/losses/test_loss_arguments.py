@@ -21,6 +21,7 @@ from softmax_temperature import (
     scaling,
 )
 from softmax_temperature.losses import (
+    CrossEntropyLoss,
     LabelSmoothingLoss,
     ScheduledFocalLoss,
     focal_loss,
@@ -298,3 +299,31 @@ def test_each_refusal_says_what_to_do(call: Callable[[], object], remedy: str) -
     with pytest.raises(ArgumentError, match=remedy) as refused:
         call()
     assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.float64, torch.float32, torch.long, torch.bool]
+)
+@pytest.mark.parametrize("loss", [*LOSSES, LabelSmoothingLoss, CrossEntropyLoss])
+def test_rows_with_several_classes_are_not_to_be_divided_by_their_sum(
+    loss: type[nn.Module], dtype: torch.dtype
+) -> None:
+    several = torch.eye(4)[CLASSES]
+    several[1] = torch.tensor([1, 0, 1, 0])
+    several[2] = 0
+    with pytest.raises(ValueError, match="each column is a classifier of two") as found:
+        loss()(LOGITS, several.to(dtype))
+    assert "Divide" not in str(found.value)
+    assert "argmax" not in str(found.value)
+
+
+def test_one_hot_rows_without_a_class_are_left_out() -> None:
+    one_hot = torch.eye(4)[CLASSES]
+    one_hot[2] = 0
+    with pytest.raises(
+        ValueError, match=r"sum of 0 in row 2\. Leave rows without a cl"
+    ):
+        FocalLoss()(LOGITS, one_hot)
+    kept = torch.arange(6) != 2
+    loss = FocalLoss()(LOGITS[kept], one_hot[kept])
+    assert loss == pytest.approx(FocalLoss()(LOGITS[kept], CLASSES[kept]).item())

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
+from sklearn.datasets import load_iris
 from torch import Tensor, nn
 
 from softmax_temperature import Cooling, TemperatureScaler, calibrate, metrics
@@ -344,3 +345,76 @@ def test_ranks_are_no_logits(classes: int, first: int) -> None:
             call()
     ranks[0, 0] += 0.5
     assert fit_temperature(torch.tensor(ranks), numbers).temperature > 0
+
+
+COMPARISONS = {
+    "differences": lambda *arms: metrics.paired_difference(*arms, bootstrap=19),
+    "change": metrics.expected_calibration_error_change,
+}
+
+
+def arms(rows: int, classes: int, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
+    """Logits of two similar models, and labels of which class 0 is frequent."""
+    logits, labels = drawn(rows, classes, seed=seed)
+    logits[:, 0] += 4 * (labels == 0)
+    other = logits + np.random.default_rng(seed + 1).normal(size=logits.shape)
+    kept = (labels == 0) | (np.arange(rows) % 3 == 0)
+    first, second = torch.tensor(logits[kept]), torch.tensor(other[kept])
+    return first, second, torch.tensor(labels[kept])
+
+
+@pytest.mark.parametrize("classes", [2, 3, 100])
+@pytest.mark.parametrize("compare", COMPARISONS.values(), ids=COMPARISONS)
+def test_an_arm_from_a_shuffled_loader_is_warned_of(
+    compare: Callable[..., object], classes: int
+) -> None:
+    first, second, labels = arms(2000, classes)
+    # In nine of ten orders, as in this one, both agreements are within two standard
+    # deviations of their means.
+    generator = torch.Generator().manual_seed(1)
+    order = torch.randperm(len(labels), generator=generator)
+    with pytest.warns(UserWarning, match="logits_b agree .*logits_a .*shuffle=False"):
+        compare(first, second[order], labels)
+    with pytest.warns(UserWarning, match="logits_a agree .*logits_b .*shuffle=False"):
+        compare(second[order], first, labels)
+
+
+@pytest.mark.parametrize("compare", COMPARISONS.values(), ids=COMPARISONS)
+def test_bad_arms_in_the_same_order_are_not_warned_of(
+    compare: Callable[..., object],
+) -> None:
+    first, second, labels = arms(2000, 5)
+    compare(first, second, labels)
+    # A collapsed arm predicts one class, an attacked arm hardly ever the label, and a
+    # weak arm the label a little more often than chance.
+    collapsed = torch.zeros_like(first)
+    collapsed[:, 2] = 1
+    attacked = first.clone()
+    attacked[torch.arange(len(labels)), labels] -= 20
+    noise = torch.randn(first.shape, generator=torch.Generator().manual_seed(3))
+    weak = 0.1 * first + noise
+    for bad in (collapsed, attacked, weak):
+        compare(first, bad, labels)
+        compare(bad, first, labels)
+    compare(first[:30], noise[:30].double(), labels[:30])
+
+
+def test_a_background_is_doubted_where_the_columns_may_be_features() -> None:
+    features, species = load_iris(return_X_y=True)
+    standard = (features - features.mean(0)) / features.std(0)
+    for call in (TemperatureScaler().fit, calibrate):
+        with pytest.raises(ValueError, match=r"If column 0 is such .*are features"):
+            call(standard, species)
+    logits, labels = drawn(3000, 10, 0.1)
+    rare = np.random.default_rng(1).normal(size=(3000, 1)) - 9
+    with pytest.raises(ValueError, match=r"\. Leave column 0 out") as found:
+        calibrate(np.column_stack([rare, logits]), labels)
+    assert "features" not in str(found.value)
+
+
+def test_another_order_is_doubted_where_the_columns_may_be_features() -> None:
+    for temperature, doubted in ((1.5, True), (0.05, False)):
+        logits, labels = drawn(3000, 5, temperature)
+        with pytest.raises(ValueError, match="Reorder the columns") as found:
+            calibrate(logits[:, [3, 1, 4, 0, 2]], labels)
+        assert ("If the columns are features" in str(found.value)) == doubted

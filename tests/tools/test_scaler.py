@@ -172,6 +172,29 @@ def test_labels_that_do_not_identify_their_columns_are_refused() -> None:
             TemperatureScaler().fit(LOGITS, labels)
 
 
+@pytest.mark.parametrize("void", [-1, -7, 255])
+def test_labels_of_rows_without_a_class_can_be_ignored(void: int) -> None:
+    with_void = np.where(LABELS == 4, void, LABELS)
+    with pytest.raises(ValueError, match=f"If {void} marks .*ignore_index={void}\\."):
+        TemperatureScaler().fit(LOGITS, with_void)
+    scaler = TemperatureScaler(ignore_index=void).fit(LOGITS, with_void)
+    kept = LABELS != 4
+    expected = TemperatureScaler().fit(LOGITS[kept], LABELS[kept])
+    assert scaler.temperature_ == expected.temperature_
+
+
+def test_a_test_split_without_labels_is_refused_as_such() -> None:
+    nothing = np.full(len(LABELS), -1)
+    for call in (TemperatureScaler().fit, calibrate):
+        for labels in (nothing, nothing.astype(float)):
+            with pytest.raises(ValueError, match=r"are all -1, so no row .*validation"):
+                call(LOGITS, labels)
+    with pytest.raises(ValueError, match="are all -1, so no row has a class"):
+        TemperatureScaler().fit(torch.tensor(LOGITS), torch.tensor(nothing))
+    with pytest.raises(ValueError, match="are all -1, so no row has a class"):
+        calibrate(LOGITS[:, :1], nothing)
+
+
 @pytest.mark.parametrize(
     ("labels", "columns", "shown"),
     [

@@ -532,3 +532,28 @@ def test_a_stored_index_of_another_order_is_refused(
     # pandas' default index says nothing about the samples.
     default = labels.take(ORDER).reset_index(drop=True)
     read_pair(tmp_path, ".parquet", scores.set_index(pd.Index(ORDER)), default)
+
+
+@pytest.mark.parametrize(
+    ("end", "said"),
+    [
+        ("0.1,0.2,-", r"'logit_2' is not numeric: row 20 holds '-'\. .*cut off"),
+        ("-,0.2,0.3,1", r"'logit_0' is not numeric: row 20 holds '-'\. .*cut off"),
+        ("0.1,0.2,0.3,n", r"'label' is not numeric: row 20 holds 'n'\. .*cut off"),
+        (
+            "#REF!,0.2,0.3,1\n1,1,1,1",
+            r"'logit_0' .*: row 20 holds '#REF!'\. Correct or remove such rows",
+        ),
+        (
+            "n.d.,0.2,0.3,1\nn.d.,1,1,1",
+            r"'logit_0' .*: row 20 holds 'n.d.' \(2 such rows\)\. Correct",
+        ),
+    ],
+)
+def test_a_cell_that_is_no_number_is_named(end: str, said: str, tmp_path: Path) -> None:
+    frame = pd.DataFrame(LOGITS[:, :3], columns=["logit_0", "logit_1", "logit_2"])
+    text = frame.assign(label=LABELS % 3).to_csv(index=False)
+    path = tmp_path / "table.csv"
+    path.write_text(text + end, encoding="utf-8")
+    with pytest.raises(InputError, match=said):
+        read_arrays(path, "logits", required=("logits", "labels"))

@@ -381,7 +381,7 @@ def check_no_background(labels: Tensor, scores: Tensor, name: str = "labels") ->
 
 
 def _background_remedy(accuracy: float) -> str:
-    """The remedy for scores with a column in front; `accuracy` is that without it."""
+    """Return the remedy for a column in front; `accuracy` is that without it."""
     if accuracy >= SURE:
         return "Leave column 0 out, as logits[:, 1:] does."
     return (

@@ -170,7 +170,7 @@ def no_better_than_chance(labels: Tensor, scores: Tensor) -> bool:
 
 
 def rows_in_another_order(labels: Tensor, scores: Tensor, others: Tensor) -> str:
-    """A question about the rows of two arms; empty if both arms have the same rows.
+    """Return a question about the order of two arms' rows; "" if it looks the same.
 
     The rows of one arm probably have another order if its predictions agree with the
     labels and with those of the other arm no more and no less than in random order,
@@ -216,11 +216,11 @@ class Agreement(NamedTuple):
     highest: float
 
     def as_in_random_order(self) -> bool:
-        """Whether the sequences agree as in random order, but could agree more."""
+        """Return whether the sequences agree as in random order, but could agree more."""
         return abs(self.beyond_chance) <= LIKE_CHANCE and self.highest >= ABLE
 
     def is_clear(self) -> bool:
-        """Whether the sequences agree clearly more than in random order."""
+        """Return whether the sequences agree clearly more than in random order."""
         return self.beyond_chance >= CLEAR_DIFFERENCE
 
 

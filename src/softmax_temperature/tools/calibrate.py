@@ -713,7 +713,7 @@ def _naming_decisive_rows(
 def _naming_copies(
     report: CalibrationReport, fitted: Rows, reported: Rows
 ) -> CalibrationReport:
-    """The report; if rows were drawn with replacement, the verdict says so."""
+    """Return the report; if rows were drawn with replacement, its verdict says so."""
     fit_on = report.data["settings"]["fit_on"]
     if fit_on == "validation":
         verdict = oversampled([fitted], "validation ") or oversampled([reported])

@@ -52,7 +52,7 @@ class Copies(NamedTuple):
 
 
 def oversampled(parts: list[Rows], name: str = "") -> str:
-    """A sentence about rows that were evidently drawn several times; empty if none.
+    """Return a sentence about rows that were evidently drawn several times, or "".
 
     Three facts together are the evidence: many rows are exact copies of others; copies
     have equal labels, also where the prediction is wrong; and within each class, the
@@ -83,7 +83,7 @@ def oversampled(parts: list[Rows], name: str = "") -> str:
 
 
 def _groups(keys: Tensor, parts: list[Rows]) -> Copies:
-    """The groups of rows with equal `keys`."""
+    """Return the groups of rows with equal `keys`."""
     _, group, counts = keys.unique(return_inverse=True, return_counts=True)
     labels = torch.cat([classes for _, classes in parts])
     predicted = torch.cat([scores.argmax(dim=1) for scores, _ in parts])
@@ -98,7 +98,7 @@ def _groups(keys: Tensor, parts: list[Rows]) -> Copies:
 
 
 def _may_be_ties(copies: Copies) -> bool:
-    """Whether copies may be different samples that have equal scores."""
+    """Return whether copies may be different samples that have equal scores."""
     several = copies.counts > 1
     counts = copies.counts[several]
     error = (copies.wrong[several].sum() / counts.sum()).item()
@@ -108,14 +108,14 @@ def _may_be_ties(copies: Copies) -> bool:
 
 
 def _has_copied_class(copies: Copies) -> bool:
-    """Whether each row of some class has several copies on average."""
+    """Return whether each row of some class has several copies on average."""
     rows = torch.bincount(copies.labels)
     means = torch.bincount(copies.labels, copies.counts) / rows
     return bool(((rows >= FEWEST_OF_CLASS) & (means >= OFTEN)).any())
 
 
 def _dispersion(copies: Copies) -> float:
-    """The variance of the numbers of copies, divided by that of a sampler's numbers.
+    """Return the variance of the numbers of copies over that of a sampler's numbers.
 
     Both are within classes, because a sampler may draw each class at its own rate.
     """

@@ -337,7 +337,7 @@ def _type_of_results(logits: Any) -> torch.dtype:
 
 
 def _copied(rows: Rows, logits: Any) -> str:
-    """A warning that rows were drawn with replacement; empty if they were not.
+    """Return a warning that rows were drawn with replacement, or an empty text.
 
     Pixels are not judged, because those of the same colour have the same scores.
     """
@@ -594,7 +594,7 @@ def _numbered(labels: NDArray[Any], columns: int) -> tuple[NDArray[Any], NDArray
 
 
 def _no_columns(classes: NDArray[Any], columns: int) -> NDArray[Any]:
-    """The numbers in `classes` that are not indices of `columns` columns."""
+    """Return the numbers in `classes` that are not indices of `columns` columns."""
     if classes.dtype.kind not in "iuf":
         return np.empty(0)
     return classes[(classes < 0) | (classes >= columns)]
