@@ -216,11 +216,11 @@ class Agreement(NamedTuple):
     highest: float
 
     def as_in_random_order(self) -> bool:
-        """Return whether the sequences agree as in random order, but could agree more."""
+        """Whether the sequences agree as in random order, but could agree more."""
         return abs(self.beyond_chance) <= LIKE_CHANCE and self.highest >= ABLE
 
     def is_clear(self) -> bool:
-        """Return whether the sequences agree clearly more than in random order."""
+        """Whether the sequences agree clearly more than in random order."""
         return self.beyond_chance >= CLEAR_DIFFERENCE
 
 

@@ -98,7 +98,7 @@ def _groups(keys: Tensor, parts: list[Rows]) -> Copies:
 
 
 def _may_be_ties(copies: Copies) -> bool:
-    """Return whether copies may be different samples that have equal scores."""
+    """Whether copies may be different samples that have equal scores."""
     several = copies.counts > 1
     counts = copies.counts[several]
     error = (copies.wrong[several].sum() / counts.sum()).item()
@@ -108,7 +108,7 @@ def _may_be_ties(copies: Copies) -> bool:
 
 
 def _has_copied_class(copies: Copies) -> bool:
-    """Return whether each row of some class has several copies on average."""
+    """Whether each row of some class has several copies on average."""
     rows = torch.bincount(copies.labels)
     means = torch.bincount(copies.labels, copies.counts) / rows
     return bool(((rows >= FEWEST_OF_CLASS) & (means >= OFTEN)).any())
