@@ -4,6 +4,7 @@ network.
 
 import copy
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 import timm
@@ -258,6 +259,65 @@ def test_layers_used_twice_and_shared_weights_are_refused() -> None:
         ValueError, match=r"module '2' \(Linear\) shares a parameter with module '0'"
     ):
         cooling.plan_redistribution(nn.Sequential(shared, nn.ReLU(), tied))
+
+
+class Branching(nn.Module):
+    """A function that torch.fx cannot trace."""
+
+    def forward(self, rows: Tensor) -> Tensor:
+        return rows * (1 if rows.sum() > 0 else 2)
+
+
+def tied() -> nn.Module:
+    network = nn.Sequential(nn.Linear(3, 3), nn.ReLU(), nn.Linear(3, 3))
+    network[2].weight = network[0].weight
+    return network
+
+
+def tanh_of_two_scales() -> nn.Module:
+    tanh = nn.Tanh()
+    return nn.Sequential(nn.Linear(3, 4), tanh, nn.Linear(4, 4), tanh, nn.Linear(4, 2))
+
+
+REFUSED: dict[str, Callable[[], nn.Module]] = {
+    "tied weights": tied,
+    "weight norm": lambda: nn.utils.parametrizations.weight_norm(nn.Linear(3, 2)),
+    "spectral norm": lambda: nn.utils.parametrizations.spectral_norm(nn.Linear(3, 2)),
+    "spectral norm by a hook": lambda: nn.utils.spectral_norm(nn.Linear(3, 2)),
+    "no trace": lambda: nn.Sequential(nn.Linear(3, 2), Branching()),
+    "no layer": lambda: nn.Sequential(nn.Flatten(), nn.ReLU()),
+    "two scales": tanh_of_two_scales,
+    "other function": lambda: nn.Sequential(
+        nn.Linear(3, 2), nn.LocalResponseNorm(2), nn.Linear(2, 2)
+    ),
+    "modes that differ": lambda: nn.Sequential(nn.Linear(3, 4), ShorterInEvaluation()),
+}
+
+
+@pytest.mark.parametrize("mode", ["distributed", "periodic"])
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_refusal_names_the_mode_that_accepts_the_network(
+    name: str, mode: str
+) -> None:
+    network = REFUSED[name]()
+    with pytest.raises(
+        ValueError,
+        match=r"[^.]\. Mode 'last_layer' .* this network: Cooling\(model, mode=",
+    ):
+        cooling.Cooling(network, mode=mode)
+    assert cooling.Cooling(network, mode="last_layer").temperature == 1
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_a_compiled_network_is_refused_as_such_in_all_modes(in_place: bool) -> None:
+    network: Any = nn.Linear(3, 2)
+    if in_place:
+        network.compile(backend="eager")
+    else:
+        network = torch.compile(network, backend="eager")
+    for mode in ("last_layer", "distributed", "periodic"):
+        with pytest.raises(ValueError, match="must be passed before torch"):
+            cooling.Cooling(network, mode=mode)
 
 
 def test_networks_without_a_layer_behind_the_last_fixed_scale_are_refused() -> None:

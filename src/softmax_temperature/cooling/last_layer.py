@@ -86,16 +86,10 @@ def passes(model: nn.Module) -> Passes:
     return seen
 
 
-def hold(model: nn.Module) -> None:
-    """Register a temperature of 1 that divides the network's logits, in place.
+def check_not_compiled(model: nn.Module) -> None:
+    """Refuse a network that is compiled, or part of a compiled one.
 
-    The temperature is stored in the buffer `cooling_temperature`, in the dtype of the
-    parameters but at least float32. If the network already has this buffer, the buffer
-    keeps its value.
-
-    Raises:
-        ValueError: If the network is compiled or part of a compiled one, because the
-            compiled forward function would not see the buffer.
+    The compiled forward function would not see the buffer that `hold` registers.
     """
     if _is_compiled(model):
         raise ValueError(
@@ -109,6 +103,15 @@ def hold(model: nn.Module) -> None:
             "is compiled and would not see the temperature: pass this part first, then "
             "compile that network"
         )
+
+
+def hold(model: nn.Module) -> None:
+    """Register a temperature of 1 that divides the network's logits, in place.
+
+    The temperature is stored in the buffer `cooling_temperature`, in the dtype of the
+    parameters but at least float32. If the network already has this buffer, the buffer
+    keeps its value.
+    """
     setattr(model, PASSES, Passes())
     if BUFFER in dict(model.named_buffers(recurse=False)):
         return

@@ -16,6 +16,7 @@ from softmax_temperature.cooling.held_out_logits import (
 )
 from softmax_temperature.cooling.last_layer import (
     as_stored,
+    check_not_compiled,
     ends_in_sigmoid,
     hold,
     last_layer_temperature,
@@ -154,13 +155,7 @@ class Cooling:
         reset_temperature: float = DEFAULT_LIMIT,
         refit: str = "whole",
     ) -> None:
-        if not isinstance(model, nn.Module):
-            raise TypeError(f"model must be a torch module, got {type(model).__name__}")
-        if isinstance(model, torch.jit.ScriptModule):
-            raise ArgumentError(
-                f"model must be passed before torch.jit, got a {type(model).__name__}",
-                "Pass the network itself, and script or trace it afterwards.",
-            )
+        _check_model(model)
         _check_choice("mode", mode, MODES)
         _check_choice("refit", refit, REFITS)
         check_at_least_zero(factor, "factor")
@@ -171,7 +166,6 @@ class Cooling:
         if mode != "periodic":
             _check_unused("max_temperature", max_temperature, mode)
             _check_unused("reset_temperature", reset_temperature, mode)
-        check_no_softmax_at_end(model, "model", log=True)
         self.model = model
         self.mode = mode
         self.factor = float(factor)
@@ -350,6 +344,19 @@ class Cooling:
             return in_last_layer, 1.0
         in_last_layer = as_stored(self.model, self.reset_temperature)
         return in_last_layer, whole / in_last_layer
+
+
+def _check_model(model: nn.Module) -> None:
+    """Refuse what is not a network that can hold a temperature and return logits."""
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"model must be a torch module, got {type(model).__name__}")
+    if isinstance(model, torch.jit.ScriptModule):
+        raise ArgumentError(
+            f"model must be passed before torch.jit, got a {type(model).__name__}",
+            "Pass the network itself, and script or trace it afterwards.",
+        )
+    check_not_compiled(model)
+    check_no_softmax_at_end(model, "model", log=True)
 
 
 def _checked_rows(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:

@@ -10,7 +10,7 @@ from scipy.sparse.csgraph import connected_components
 from torch import nn
 
 from softmax_temperature.cooling.function_scales import multiply_scales
-from softmax_temperature.cooling.scale_graph import ScaleGraph, scale_graph
+from softmax_temperature.cooling.scale_graph import ScaleGraph, refusal, scale_graph
 from softmax_temperature.metrics.checks import check_positive
 
 
@@ -79,10 +79,7 @@ def plan_redistribution(model: nn.Module) -> Redistribution:
     graph = scale_graph(model)
     if graph.logits in graph.fixed:
         where = graph.fixed[graph.logits]
-        raise ValueError(
-            f"model cannot be cooled layer by layer: no layer between {where} and the "
-            "logits"
-        )
+        raise refusal(f"no layer between {where} and the logits")
     depths = _depths(graph)
     layers = depths[graph.logits]
     powers = [depth / max(1, layers) for depth in depths]
@@ -112,9 +109,9 @@ def _powers_of_functions(
     for path, group in graph.functions:
         power = powers[group]
         if found.setdefault(path, power) != power:
-            raise ValueError(
-                f"model cannot be cooled layer by layer: module {path!r} is called at "
-                "places of different scales; use a separate module at each place"
+            raise refusal(
+                f"module {path!r} is called at places of different scales; use a "
+                "separate module at each place"
             )
     return {path: power for path, power in found.items() if power != 0}
 

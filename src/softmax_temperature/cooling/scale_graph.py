@@ -22,6 +22,7 @@ from softmax_temperature.cooling.function_scales import (
     unscale_input,
 )
 from softmax_temperature.cooling.last_layer import divide
+from softmax_temperature.metrics.checks import ArgumentError
 
 # Module types are compared exactly, because a subclass may transform its weights, for
 # instance standardise them.
@@ -77,6 +78,12 @@ HOMOGENEOUS_MODULES = frozenset(
         nn.ReflectionPad2d,
         nn.ReplicationPad2d,
     }
+)
+
+NOT_BY_LAYER = "model cannot be cooled layer by layer: "
+OTHER_MODE = (
+    "Mode 'last_layer' scales no layer and accepts this network: Cooling(model, "
+    "mode='last_layer')."
 )
 
 # Layers that cannot pass a scale on, each with the reason.
@@ -475,10 +482,8 @@ def _trace(model: nn.Module) -> fx.Graph:
         NotImplementedError,
     ) as error:
         where = _innermost(tracer.module_stack)
-        raise ValueError(
-            f"model ({type(model).__name__}) cannot be cooled layer by layer: {where} "
-            f"has no fixed graph that torch.fx can trace: {error}"
-        ) from error
+        reason = f"has no fixed graph that torch.fx can trace: {error}"
+        raise _refusal(where, reason) from error
 
 
 def _called(node: fx.Node) -> str:
@@ -572,5 +577,10 @@ def _operation_name(target: Callable[..., object] | str) -> str | None:
     return None
 
 
-def _refusal(where: str, reason: str) -> ValueError:
-    return ValueError(f"model cannot be cooled layer by layer: {where} {reason}")
+def refusal(reason: str) -> ArgumentError:
+    """The error for a network whose layers cannot be scaled; names another mode."""
+    return ArgumentError(NOT_BY_LAYER + reason.rstrip("."), OTHER_MODE)
+
+
+def _refusal(where: str, reason: str) -> ArgumentError:
+    return refusal(f"{where} {reason}")

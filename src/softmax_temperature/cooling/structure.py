@@ -15,6 +15,7 @@ from softmax_temperature.cooling.redistribution import (
     Redistribution,
     plan_redistribution,
 )
+from softmax_temperature.cooling.scale_graph import NOT_BY_LAYER
 from softmax_temperature.metrics.checks import ArgumentError
 
 ANEW = "Attach Cooling anew to the changed network: Cooling(model, ...)."
@@ -71,7 +72,8 @@ def check_unchanged(
     try:
         planned = plan_redistribution(model)
     except ValueError as error:
-        reason = str(error).removeprefix("model cannot be cooled layer by layer: ")
+        fault = error.fault if isinstance(error, ArgumentError) else str(error)
+        reason = fault.removeprefix(NOT_BY_LAYER)
         raise ArgumentError(
             f"the network has changed since Cooling was attached: {reason}",
             "Undo the change, or attach Cooling in mode 'last_layer'.",

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from softmax_temperature.cooling.function_scales import hold_scales
 from softmax_temperature.cooling.last_layer import (
+    check_not_compiled,
     hold,
     last_layer_temperature,
     set_last_layer_temperature,
@@ -43,6 +44,7 @@ def scale_equivalent(model: nn.Module, temperature: float) -> nn.Module:
             finite and positive.
     """
     twin = copy.deepcopy(model)
+    check_not_compiled(twin)
     plan = plan_redistribution(twin)
     hold(twin)
     hold_scales(twin, plan.functions)
