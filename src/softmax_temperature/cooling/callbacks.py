@@ -11,6 +11,7 @@ from torch.utils.data import Dataset
 
 from softmax_temperature.cooling.held_out_logits import warn_of_training_without
 from softmax_temperature.cooling.method import Cooling
+from softmax_temperature.cooling.trained_rows import check_untrained
 from softmax_temperature.metrics.checks import ArgumentError, check_one_tensor
 
 if TYPE_CHECKING:
@@ -44,7 +45,9 @@ def lightning_callback(
             `self.network(x)`, the loss would not use the cooled logits, and the
             callback warns.
         held_out: Batches (inputs, labels) that the network is not trained on, such as a
-            DataLoader.
+            DataLoader. When training starts, the callback raises ValueError if they are
+            evidently training data: the Trainer's own loader, rows of the same data
+            set, or views of the same tensors. It does not see copies.
         policy: Treatment of the optimizer's state, see `rescale_optimizer_state`. With
             several optimizers, only "keep" is possible; "rescale" raises ValueError
             when the network is cooled.
@@ -56,6 +59,9 @@ def lightning_callback(
     class CoolingCallback(Callback):
         def __init__(self) -> None:
             self._watch = _Watch(cooling, LIGHTNING_REMEDY)
+
+        def on_train_start(self, trainer: Any, pl_module: Any) -> None:  # noqa: ARG002
+            check_untrained(held_out, getattr(trainer, "train_dataloader", None))
 
         def on_train_batch_end(self, *_: Any, **__: Any) -> None:
             self._watch.after_step()
@@ -101,7 +107,9 @@ def trainer_callback(
             loss from the output of that part; the callback warns if no training step
             has called it.
         held_out: Batches with `labels` that the model is not trained on, such as a
-            DataLoader.
+            DataLoader. When training starts, the callback raises ValueError if they are
+            evidently training data: rows of the Trainer's own data set. It does not see
+            copies, such as a data set of which the Trainer has removed columns.
         policy: Treatment of the optimizer's state, see `rescale_optimizer_state`.
     """
     from transformers import TrainerCallback
@@ -111,6 +119,9 @@ def trainer_callback(
     class CoolingCallback(TrainerCallback):
         def __init__(self) -> None:
             self._watch = _Watch(cooling, TRAINER_REMEDY)
+
+        def on_train_begin(self, *_: Any, **loop: Any) -> None:
+            check_untrained(held_out, loop.get("train_dataloader"))
 
         def on_step_end(self, *_: Any, **__: Any) -> None:
             self._watch.after_step()
