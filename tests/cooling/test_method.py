@@ -340,6 +340,33 @@ def test_an_average_of_the_weights_is_cooled_if_cooling_was_attached_first() -> 
         trained(cooling_first=False, use_buffers=False)
 
 
+@pytest.mark.parametrize("use_buffers", [False, True])
+def test_an_average_lags_behind_until_it_is_cooled_itself(use_buffers: bool) -> None:
+    torch.manual_seed(0)
+    network = nn.Linear(4, 3)
+    images = torch.randn(200, 4)
+    probs = torch.softmax(4 * network(images), dim=1)
+    labels = torch.multinomial(probs, 1).squeeze(1)
+    cooler = cooling.Cooling(network)
+    average = AveragedModel(network, use_buffers=use_buffers)
+    average.update_parameters(network)
+    cooler.cool(network(images).detach(), labels)
+    assert average.module.cooling_temperature == 1
+    average.update_parameters(network)
+    held = (1 + cooler.temperature) / 2 if use_buffers else cooler.temperature
+    assert average.module.cooling_temperature.item() == pytest.approx(held)
+
+    with torch.no_grad():
+        for parameter in network.parameters():
+            parameter.mul_(3)
+    average.update_parameters(network)
+    fitted = fit_temperature(average(images), labels).temperature
+    assert abs(fitted - 1) > 0.1
+    cooling.Cooling(average.module).cool(average(images).detach(), labels)
+    fitted = fit_temperature(average(images), labels).temperature
+    assert fitted == pytest.approx(1, rel=1e-4)
+
+
 class Bare(nn.Module):
     """A network whose logits are its input."""
 

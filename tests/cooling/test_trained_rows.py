@@ -73,6 +73,8 @@ class Table(Dataset[Any]):
 
 
 STREAM = Stream()
+STREAMED = DataLoader(STREAM)
+JOINED: Any = ConcatDataset([TRAIN, Table("a")])
 BATCHES = [(INPUTS[:20], LABELS[:20]), (INPUTS[20:40], LABELS[20:40])]
 SAMPLES: Any = [{"inputs": row} for row in INPUTS[:40]]
 LOADER = DataLoader(TRAIN, 10, shuffle=True)
@@ -80,7 +82,7 @@ LOADER = DataLoader(TRAIN, 10, shuffle=True)
 # Held-out batches, training batches, and what the error must say.
 TRAINED: dict[str, tuple[Any, Any, str]] = {
     "same loader": (LOADER, LOADER, "held_out is the DataLoader"),
-    "same loader of a stream": (each := DataLoader(STREAM), each, "is the DataLoader"),
+    "same loader of a stream": (STREAMED, STREAMED, "is the DataLoader"),
     "same list of batches": (BATCHES, BATCHES, "held_out is the list"),
     "same batches": ([BATCHES[1]], BATCHES, "1 of the 1 items that it reads from a li"),
     "same tensors": ([(*BATCHES[1],)], [[*BATCHES[1]]], "1 of the 1 items"),
@@ -192,8 +194,8 @@ HELD_OUT: dict[str, tuple[Any, Any]] = {
         ),
     ),
     "own batch samplers": (
-        DataLoader(DATA, batch_sampler=[[1, 2], [3, 4]]),  # type: ignore[arg-type]
-        DataLoader(DATA, batch_sampler=[[5, 6]]),  # type: ignore[arg-type]
+        DataLoader(DATA, batch_sampler=[[1, 2], [3, 4]]),
+        DataLoader(DATA, batch_sampler=[[5, 6]]),
     ),
     "sampler of a part": (
         DataLoader(DATA, sampler=SequentialSampler(range(40))),
@@ -201,8 +203,8 @@ HELD_OUT: dict[str, tuple[Any, Any]] = {
     ),
     "own sampler": (DataLoader(DATA, sampler=[70, 71]), sampled(HALVES[0])),
     "halves of a concatenation": (
-        DataLoader(Subset(each := ConcatDataset([TRAIN, Table("a")]), range(40, 60))),
-        DataLoader(Subset(each, range(40))),
+        DataLoader(Subset(JOINED, range(40, 60))),
+        DataLoader(Subset(JOINED, range(40))),
     ),
     "named rows": (DataLoader(Subset(DATA, "ab")), DataLoader(DATA)),  # type: ignore[arg-type]
     "two loaders of a stream": (DataLoader(STREAM), DataLoader(STREAM)),
@@ -332,7 +334,7 @@ def test_hugging_faces_trainer_stops_before_it_trains_on_held_out_rows(
 
     for held_out, training in ((first, first), (second, data), (data[:9], data)):
         with pytest.raises(ValueError, match=REFUSED):
-            trained(held_out, training)
+            cooled(held_out, training)
     assert cooled(second, first)
 
 

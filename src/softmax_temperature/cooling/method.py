@@ -85,6 +85,12 @@ class Cooling:
     `cool` would multiply the temperature again; `cool` detects this only if it gets the
     same logits twice. A `copy.deepcopy` has the hook.
 
+    The logits must come from the network itself. An average of its weights (EMA, such
+    as torch's `AveragedModel`) has other weights and a temperature of its own, which
+    lags behind that of the network; `cool` does not detect its logits. After the last
+    update of the average, `Cooling(average.module).cool(average(images), labels)` gives
+    it the right temperature.
+
     In the first epochs T can be far below 1: logits and gradients are then amplified,
     and training may collapse. Use a smaller learning rate, start Cooling after a few
     epochs, or use `factor=0.5`; watch the accuracy.
@@ -122,7 +128,8 @@ class Cooling:
         ValueError: If an argument is out of range or is not used in `mode`; if the
             network ends in a softmax or a sigmoid; if the network, or a network that
             contains it, is compiled; or if `mode` requires a redistribution that cannot
-            be exact.
+            be exact, as with tied weights, weight norm or attention. Mode "last_layer"
+            accepts such a network.
 
     Examples:
         >>> import torch
@@ -204,8 +211,9 @@ class Cooling:
         not change, the method returns 1, and `last_fit.at_bound` is true.
 
         Args:
-            logits: The network's logits for held-out images, of shape (n, classes,
-                ...), computed in evaluation mode, that is, after `model.eval()`. Logits
+            logits: The network's own logits for held-out images, not those of an
+                average of its weights, of shape (n, classes, ...), computed in
+                evaluation mode, that is, after `model.eval()`. Logits
                 of tokens, of shape (batch, tokens, classes), are refused; pass
                 `logits.movedim(-1, 1)` instead. If there are as many tokens as classes,
                 the shape does not show the order of the dimensions; only the labels can

@@ -68,7 +68,8 @@ def plan_redistribution(model: nn.Module) -> Redistribution:
 
     Raises:
         ValueError: If the network cannot be redistributed exactly; the message names
-            the module. Nothing changes.
+            the module, and the mode of `Cooling` that accepts the network. Nothing
+            changes.
     """
     # Deviation: we extend Algorithm 3.1 to batch normalisation and skip connections,
     # which it leaves out as "straightforward to address". A skip connection forces the

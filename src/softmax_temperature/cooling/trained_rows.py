@@ -108,7 +108,7 @@ def _parts_of_loader(loader: Any) -> Iterator[_Part]:
 
 def _sampled(loader: Any, size: int) -> Rows | None:
     """The rows that the loader's sampler draws, or None if they are uncertain."""
-    sampler = getattr(loader, "batch_sampler", None)
+    sampler: Any = getattr(loader, "batch_sampler", None)
     if sampler is None:  # The loader does not make batches.
         sampler = getattr(loader, "sampler", None)
     # Accelerate distributes the batches of an inner sampler over several processes.
