@@ -29,7 +29,7 @@ from softmax_temperature.metrics.checks import ArgumentError
 Rows = npt.NDArray[np.int64]
 # Limits that keep the search short.
 MOST_LOADERS = 100
-MOST_PAIRS = 1_000_000
+MOST_PAIRS = 10_000
 GIVE_OTHERS = (
     "Give rows that the network is not trained on, such as one part of "
     "torch.utils.data.random_split, and train on the other part."
