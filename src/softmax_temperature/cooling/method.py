@@ -213,11 +213,11 @@ class Cooling:
         Args:
             logits: The network's own logits for held-out images, not those of an
                 average of its weights, of shape (n, classes, ...), computed in
-                evaluation mode, that is, after `model.eval()`. Logits
-                of tokens, of shape (batch, tokens, classes), are refused; pass
-                `logits.movedim(-1, 1)` instead. If there are as many tokens as classes,
-                the shape does not show the order of the dimensions; only the labels can
-                then reveal a wrong order.
+                evaluation mode, that is, after `model.eval()`. Logits of tokens, of
+                shape (batch, tokens, classes), are refused; pass `logits.movedim(-1,
+                1)` instead. If there are as many tokens as classes, the shape does not
+                show the order of the dimensions; only the labels can then reveal a
+                wrong order.
             labels: Integer true classes of shape (n,) or (n, ...). Pixels without a
                 label must be left out of both `logits` and `labels`.
             optimizer: The optimizer whose state `policy` adapts when parameters are
