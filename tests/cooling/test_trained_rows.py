@@ -345,3 +345,17 @@ def test_callbacks_start_without_loaders() -> None:
     trainer.on_train_begin(None, None, None)
     with pytest.raises(ValueError, match=REFUSED):
         trainer.on_train_begin(None, None, None, train_dataloader=LOADER)
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_rows_are_found_in_loaders_that_accelerate_has_prepared(processes: int) -> None:
+    from accelerate.data_loader import prepare_data_loader
+
+    loader = prepare_data_loader(
+        DataLoader(TRAIN, 10, shuffle=True),
+        num_processes=processes,
+        process_index=0,
+        use_seedable_sampler=True,
+    )
+    with pytest.raises(ValueError, match="40 of the 40 rows"):
+        check_untrained(DataLoader(TRAIN), loader)
