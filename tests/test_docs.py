@@ -620,7 +620,7 @@ def test_the_findings_of_cooling_are_those_of_the_results(page: str) -> None:
             assert gain.ends
             low, high = map(points, gain.ends)
             assert f"{points(gain.value)} [{low}, {high}]" in text
-    assert "not shown to make a schedule unnecessary" in text
+    assert "has not been shown to make a schedule unnecessary" in text
     assert SIDES["cooling_cifar10", "no-schedule-is-needed"]["verdict"] != HOLDS
 
 

@@ -71,9 +71,9 @@ def test_initial_speeds_predict_event_times_which_are_constant_for_small_logits(
         times[norm] = event_times(
             start.gradient_flow, problem.loss, settings(start, 10)
         )
-        # While the logits change by a tenth of a small norm, their speed hardly
-        # changes. While they change by a tenth of a large norm, the first samples are
-        # already corrected, which changes the speed.
+        # If the initial norm is small, the logits' speed hardly changes while they move
+        # by a tenth of that norm. If it is large, the first samples are corrected in
+        # that time, which changes the speed.
         assert times[norm][TENTH] == pytest.approx(
             0.1 * start.scales.logit_time, rel=0.05 if norm < 1 else 0.5
         )

@@ -147,8 +147,8 @@ def test_a_pair_without_an_unrelated_pair_is_not_predicted_from_unrelated_pairs(
     pairs, accuracies = study
     some = pairs[pairs["dataset"].isin(["digits", "mnist", "dtd10"])]
     first, second = some["backbone"].unique()[:2]
-    # Keep the second backbone only on digits. Then every pair shares the data set or
-    # the backbone with the pair of digits and the first backbone.
+    # Keep the second backbone only on digits. Then every pair shares its data set or
+    # its backbone with the pair (digits, first backbone).
     is_digits = some["dataset"] == "digits"
     few = some[(some["backbone"] == first) | (is_digits & (some["backbone"] == second))]
     rules = score_rules(few.reset_index(drop=True), accuracies)

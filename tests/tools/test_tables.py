@@ -461,7 +461,7 @@ def read_pair(
 
 
 def keyed(keys: dict[str, np.ndarray]) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Tables of scores and of labels that both have the columns `keys`."""
+    """A table of scores and a table of labels, both with the columns in `keys`."""
     scores = pd.DataFrame(LOGITS, columns=LOGIT_NAMES).assign(**keys)
     return scores, pd.DataFrame({"label": LABELS}).assign(**keys)
 

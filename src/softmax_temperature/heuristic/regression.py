@@ -125,7 +125,7 @@ def fit(
 ) -> Heuristic:
     """Fit the final regression on all pairs (section 4.3, Figure 4).
 
-    Arguments and errors are those of `leave_one_dataset_out`.
+    The arguments and errors are those of `leave_one_dataset_out`.
     """
     size = _statistics_count(statistics, method)
     table = checked_pairs(pairs)
@@ -217,7 +217,7 @@ def leave_one_dataset_out(
         statistics: "best", "four_best", "all", or a number k for the k most correlated
             statistics. The statistics are chosen separately in each fold.
         method: "least_squares" as in the paper, or "ridge" (ours) with the penalty that
-            has the smallest error on left-out data sets.
+            gives the smallest error on left-out data sets.
 
     Raises:
         ValueError: If `statistics` or `method` is not one of the choices, an optimum

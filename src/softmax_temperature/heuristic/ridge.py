@@ -95,8 +95,8 @@ class RidgeEstimate:
 class Lost(BaseModel):
     """Accuracy that each rule loses on the pairs inside the range, or on those outside.
 
-    A pair is inside if each of its statistics lies in the range of the pairs of all
-    other data sets.
+    A pair is inside if each of its statistics lies in the range of that statistic over
+    the pairs from all other data sets.
 
     Attributes:
         pairs: Number of pairs on this side.
@@ -122,8 +122,8 @@ class RidgeHeuristic(BaseModel):
             of the fit.
         n_pairs: Number of pairs in the fit.
         datasets: Names of the data sets in the fit.
-        lost: Accuracy that each rule of `score_rules` lost on left-out data sets: mean,
-            90th percentile and maximum, as fractions.
+        lost: Accuracy that each rule of `score_rules` lost on left-out data sets: the
+            mean, the 90th percentile and the maximum, as fractions.
         inside: The accuracy lost on pairs inside the range of the other data sets; None
             if there are no such pairs, or if the file lacks this field.
         outside: The accuracy lost on the other pairs, as in `inside`.
@@ -251,8 +251,9 @@ def score_rules(pairs: pd.DataFrame, accuracies: pd.DataFrame) -> pd.DataFrame:
 def inside_range_of_others(pairs: pd.DataFrame) -> NDArray[np.bool_]:
     """Whether each pair is inside the range of the other data sets' pairs.
 
-    A pair is inside if each of its statistics lies between the smallest and the largest
-    value of the pairs of all other data sets. The result has shape (pairs,).
+    A pair is inside if each of its statistics lies between the minimum and the maximum
+    of that statistic over the pairs from all other data sets. The result has shape
+    (pairs,).
     """
     check_datasets(pairs)
     statistics = matrix(pairs, STATISTICS)
@@ -311,7 +312,10 @@ def losses(pairs: pd.DataFrame, scores: pd.DataFrame) -> dict[str, Any]:
 
 
 def _lost(scores: pd.DataFrame) -> dict[str, tuple[float, float, float]]:
-    """Return mean, 90th percentile and maximum of the accuracy that each rule lost."""
+    """Summarise the accuracy that each rule lost.
+
+    The summary is the mean, the 90th percentile and the maximum.
+    """
     lost = {}
     for rule, fractions in scores.groupby("rule", sort=False)["lost"]:
         spread = (fractions.mean(), fractions.quantile(0.9), fractions.max())
@@ -369,7 +373,7 @@ class Study:
     def of(cls, pairs: pd.DataFrame, accuracies: pd.DataFrame) -> Study:
         """Build the arrays; raise ValueError if `pairs` has fewer than three data sets.
 
-        Arguments are those of `fit_ridge`.
+        The arguments are those of `fit_ridge`.
         """
         check_datasets(pairs)
         curves = accuracies.pivot(

@@ -178,7 +178,9 @@ def _check_not_decided(scores: Tensor, name: str) -> None:
 
 
 def check_below_limit(largest: Tensor, logits: Tensor, name: str = "logits") -> None:
-    """Refuse logits equal to the largest float of a type, which replaces infinity.
+    """Refuse logits equal to the largest float of a type.
+
+    Such logits usually stand in for infinity.
 
     Args:
         largest: One-dimensional tensor of the largest logit of each row, or of only the
@@ -572,7 +574,7 @@ def check_one_tensor(output: Any, name: str, purpose: str) -> None:
 
 
 def is_one_hot(labels: Any) -> bool:
-    """Whether each row or pixel of `labels`, (n, classes, ...), has a single class.
+    """Whether each row or pixel has a single class in labels (n, classes, ...).
 
     Labels on an accelerator are not read, nor are any labels while torch compiles or
     vectorises the code: the answer is then True.

@@ -1,4 +1,4 @@
-"""90 % intervals of binned calibration errors and of their changes (source: ours).
+"""90 % intervals for binned calibration errors and for their changes (source: ours).
 
 A binned calibration error is a sum of absolute values of means, one for each bin: the
 accuracy minus the mean confidence, times the bin's share of the samples. Noise
@@ -8,7 +8,7 @@ the same number of samples. The bootstrap underestimates the bias: near perfect
 calibration, bootstrap intervals cover the true value only half of the time. We widen
 the normal interval around the plain error, in closed form, by the biases that are
 consistent with the sample. `docs/calibration_intervals.md` compares the coverage of
-this interval with others.
+this interval with that of others.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class BinnedError(NamedTuple):
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The 90 % interval of the true error, in [0, 1]; it contains `value`."""
+        """The 90 % interval for the true error, in [0, 1]; it contains `value`."""
         margin = ONE_SIDED * self._deviation(self.parts)
         low = self.value - self.largest_bias - margin
         if self.total_parts is not None:
@@ -76,7 +76,7 @@ class BinnedError(NamedTuple):
         return min(max(0.0, low), self.value), min(1.0, self.value + margin)
 
     def highest_change_from(self, other: BinnedError) -> float:
-        """Upper end of the 90 % interval of the true error minus that of `other`."""
+        """Upper end of the 90 % interval for the true error minus that of `other`."""
         change = self.value - other.value
         deviation = _deviation_of_change(self, other, other.parts)
         high = change + other.largest_bias + ONE_SIDED * deviation
@@ -97,7 +97,7 @@ class BinnedError(NamedTuple):
 
 
 def change_interval(new: BinnedError, old: BinnedError) -> tuple[float, float]:
-    """The 90 % interval of the true error of `new` minus the true error of `old`.
+    """The 90 % interval for the true error of `new` minus the true error of `old`.
 
     Both errors must come from the same samples in the same order.
     """
@@ -190,7 +190,7 @@ def classwise_error(
 ) -> BinnedError:
     """The Classwise-ECE of `logits / temperature` and `labels`, from their `cells`.
 
-    The logits have shape (n, classes), the labels (n,).
+    The logits have shape (n, classes), and the labels have shape (n,).
     """
     samples, classes = logits.shape
     deviations = _deviations(cells.means, cells.squares, samples)
@@ -214,7 +214,7 @@ def classwise_error(
 def _class_pieces(
     logits: Tensor, labels: Tensor, bins: int, temperature: float
 ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """Yield the probabilities, gaps and cells of row slices, each (rows, classes)."""
+    """Yield the probabilities, gaps and cells of row slices, shape (rows, classes)."""
     for piece, piece_labels in row_pieces(logits, labels, temperature=temperature):
         probs = torch.softmax(piece, dim=1)
         yield probs, class_gaps(probs, piece_labels), class_cells(probs, bins)

@@ -23,7 +23,10 @@ MOST_SCORES = 4_000_000
 
 
 def pair_classes(columns: int) -> int | None:
-    """The number of classes, at least 3, that have this many pairs, or None."""
+    """The number of classes (at least 3) that form exactly `columns` pairs.
+
+    The result is None if there is no such number.
+    """
     classes = (1 + math.isqrt(1 + 8 * columns)) // 2
     return classes if classes > 2 and classes * (classes - 1) // 2 == columns else None
 

@@ -17,10 +17,10 @@ FEWEST_ROWS = 50
 # With at least this many rows, scores that evidently do not predict the labels are
 # refused, too.
 ENOUGH_FOR_CHANCE = 200
-# Sorting makes almost equal scores neighbours. Labels are refused only if at least this
-# share of the differences between neighbours is below `NEAR` times the median
-# difference between the same two columns. A model whose biases happen to be sorted has
-# hardly any such differences.
+# Sorting puts almost equal scores next to each other. Labels are refused only if, for
+# at least this share of adjacent scores, the difference is below `NEAR` times the
+# median difference between those two columns. A model whose biases happen to be sorted
+# has hardly any such differences.
 NEAR_TIES = 0.01
 NEAR = 0.05
 # The scores are better than equal probabilities if their likelihood is higher by this
@@ -42,7 +42,7 @@ def check_not_sorted(labels: Tensor, scores: Tensor, name: str = "labels") -> No
     """Refuse labels that number the classes if all rows of scores are sorted.
 
     The rows count as sorted if the scores fall along every row, or rise along every
-    row; equal neighbours are allowed. Labels are accepted if they are evidently
+    row; adjacent scores may be equal. Labels are accepted if they are evidently
     positions in the sorted rows: at the best temperature, the probabilities explain the
     labels better than equal probabilities do, and they also explain those labels that
     are not the first column.
@@ -97,7 +97,7 @@ def _all_fall(scores: Tensor, *, rising: bool = False) -> bool:
 
 
 def _has_near_ties(margins: Tensor) -> bool:
-    """Whether neighbours are often almost equal, except in the first two columns."""
+    """Whether adjacent scores are often almost equal beyond the first column."""
     differences = margins[:, 1:-1] - margins[:, 2:]
     medians = differences.median(dim=0).values
     near = (differences < NEAR * medians).double().mean()

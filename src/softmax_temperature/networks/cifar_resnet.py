@@ -38,7 +38,7 @@ class CifarResNet(Classifier):
         return self.linear
 
     def features(self, inputs: Tensor) -> Tensor:
-        """The spatial means of the last feature maps, (n, last width)."""
+        """The spatial means of the last feature maps, with shape (n, channels)."""
         maps = F.relu(self.bn1(self.conv1(inputs)))
         maps = self.layer3(self.layer2(self.layer1(maps)))
         means: Tensor = maps.mean((2, 3))
@@ -60,7 +60,7 @@ class BasicBlock(nn.Module):
         self.zero_channels = outputs - inputs
 
     def forward(self, maps: Tensor) -> Tensor:
-        """The block's output maps, (n, outputs, height / stride, width / stride)."""
+        """The output maps, of shape (n, outputs, height / stride, width / stride)."""
         inner = F.relu(self.bn1(self.conv1(maps)))
         inner = self.bn2(self.conv2(inner))
         shortcut = maps[:, :, :: self.stride, :: self.stride]

@@ -20,7 +20,7 @@ from softmax_temperature.runner.section import Section, all_known
 NO_COOLING = "none"
 """The mode of an arm without Cooling; in segmentation, the name of that arm."""
 JUDGED = 10
-"""Number of last epochs over which a run's accuracy is averaged.
+"""How many of a run's final epochs its accuracy is averaged over.
 
 For a run of fewer than fifty epochs, the average is over the last fifth.
 """

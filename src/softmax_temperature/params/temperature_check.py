@@ -156,8 +156,8 @@ class Curves(Section):
 
     A trajectory is observed at `points` times, evenly spaced on a log axis from `first`
     to `last`. The unit of time is the time in which the logits would change by 1 at
-    their initial speed. The kernel is computed at every `stride`-th time and at each
-    event.
+    their initial speed. The kernel is computed at every `stride`-th observation time
+    and at each event.
     """
 
     inverse_temperatures: Grid

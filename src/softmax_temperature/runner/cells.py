@@ -91,8 +91,8 @@ class Job:
 class Cell:
     """One unit of work: a module-level function, `run(job, **plan, **places)`.
 
-    The result depends on the project's seed, on `plan`, on code, and on `inputs`, which
-    maps the names that the function uses to the folders of artifacts.
+    The result depends on the project's seed, `plan`, the code, and `inputs`, a mapping
+    from names used in the function to artifact folders.
 
     `places` holds the locations of the user's files, and settings for getting them. The
     result depends on the content of these files, so their digests are in `plan` or

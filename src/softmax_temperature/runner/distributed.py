@@ -43,7 +43,7 @@ def join_group() -> None:
 
 
 def follow(run: Callable[[str, Path], object]) -> None:
-    """Call `run` for each cell that process 0 names, with a temporary folder."""
+    """Call `run` with each cell that process 0 announces and a temporary folder."""
     while True:
         cell = agreed(None)
         if cell is None:  # There are no more cells.

@@ -133,7 +133,8 @@ def _processes(work: Work[Task], compute: Compute) -> Iterator[Submit[Task]]:
 
 def _begin_worker(stage: int, folder: str) -> None:
     """Ignore interrupts; on Linux, end with process `stage`, even if it is killed."""
-    # A terminal interrupts both the stage and its workers; the stage ends the workers.
+    # Ctrl-C in a terminal interrupts both the stage and its workers. The stage ends the
+    # workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)

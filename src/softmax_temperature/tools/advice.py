@@ -24,8 +24,8 @@ class Evidence(NamedTuple):
 
     Attributes:
         temperature: The temperature that minimises the NLL.
-        low: Lower end of the temperature's 90 % interval.
-        high: Upper end of the temperature's 90 % interval.
+        low: Lower end of the 90 % interval for the temperature.
+        high: Upper end of the 90 % interval for the temperature.
         before: ECE of the unscaled logits.
         after: ECE of the logits divided by the temperature.
         change: 90 % interval for the change in true ECE due to scaling.
@@ -33,7 +33,7 @@ class Evidence(NamedTuple):
         before_low: Lower end of the 90 % interval for the true ECE of the unscaled
             logits.
         nll_change: Change in NLL due to scaling, nats.
-        nll_interval: 90 % interval of that change.
+        nll_interval: 90 % interval for that change.
     """
 
     temperature: float
@@ -58,13 +58,13 @@ class Advice(NamedTuple):
 def advise(evidence: Evidence) -> Advice:
     """Decide whether to scale the logits, and give the reason.
 
-    The advice is to scale only if the interval of the temperature excludes 1, the ECE
-    is above its noise floor, and the interval of the change in ECE is below 0. If the
-    interval of the temperature has no upper end, the logits may carry no information
-    about the labels, and the advice is to check the columns. If the advice is not to
-    scale, the logits can still be miscalibrated, for instance because the class
-    frequencies were different in training. With few rows, the temperature and the NLL
-    can show a miscalibration that the ECE does not show; the sentence then says so.
+    The advice is to scale only if the interval for the temperature excludes 1, the ECE
+    is above its noise floor, and the interval for the change in ECE lies below 0. If
+    the interval for the temperature has no upper end, the logits may carry no
+    information about the labels, and the advice is to check the columns. If the advice
+    is not to scale, the logits can still be miscalibrated, for instance because the
+    class frequencies were different in training. With few rows, the temperature and the
+    NLL can show a miscalibration that the ECE does not show; the sentence then says so.
     """
     numbers = (evidence.temperature, evidence.low, evidence.high)
     fitted, *ends = (_unlike_one(number) for number in numbers)

@@ -113,7 +113,7 @@ def fetch(url: str, path: Path, sha256: str) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command with `arguments`, or with those of the command line.
+    """Run the command with `arguments`, or with those given on the command line.
 
     Returns:
         The exit code: 0 if every item is present, optional, or to be downloaded by the

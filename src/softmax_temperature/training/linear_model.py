@@ -1,7 +1,7 @@
 """A logistic regression with two weights on four Gaussian clusters.
 
 The model is trained by gradient descent (focal paper, appendix C). Points have shape
-(n, features), labels (n,) are 0 or 1, and weights have shape (features,).
+(n, features). Labels have shape (n,) and are 0 or 1. Weights have shape (features,).
 """
 
 import numpy as np
@@ -114,7 +114,8 @@ def train_logistic(
 def mean_logit_norms(points: Tensor, path: Tensor) -> Tensor:
     """Compute the mean Euclidean norm of the points' logits after each epoch.
 
-    `path` holds the weights, (epochs, features). The result has shape (epochs,).
+    `path` holds the weights, with shape (epochs, features). The result has shape
+    (epochs,).
     """
     norms = [two_class_logits(points, weights).norm(dim=1) for weights in path]
     return torch.stack([norm.mean() for norm in norms])
@@ -123,7 +124,7 @@ def mean_logit_norms(points: Tensor, path: Tensor) -> Tensor:
 def misclassified_confidences(
     points: Tensor, labels: Tensor, weights: Tensor
 ) -> Tensor:
-    """Return the predicted class's probability for each misclassified point, (m,)."""
+    """Return the predicted class's probability for each misclassified point."""
     probs = torch.softmax(two_class_logits(points, weights), dim=1)
     confidences, predicted = probs.max(dim=1)
     return confidences[predicted != labels]

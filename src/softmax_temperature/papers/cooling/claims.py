@@ -1,9 +1,9 @@
 """The Cooling paper's statements, formulated as testable claims.
 
 In comparisons of accuracy, a run that diverged or got stuck is counted with the
-accuracy of guessing. Runs are compared in pairs that share data set, network and seed,
-and start from the same weights. The runs of a pair also share the schedule, unless
-schedules are compared.
+accuracy of guessing. Runs are compared in pairs that share a data set, a network and a
+seed, and start from the same weights. The runs of a pair also share the schedule,
+unless schedules are compared.
 """
 
 import pandas as pd
@@ -239,7 +239,7 @@ def _calibration(mode: str) -> Difference:
 
 
 def _against_schedule(schedule: str) -> Difference:
-    """The accuracy with last layer Cooling alone minus that with `schedule` alone."""
+    """The accuracy with last-layer Cooling alone minus that with `schedule` alone."""
     return Difference(
         of=ACCURACY,
         first=LAST_LAYER & NO_SCHEDULE,
@@ -250,7 +250,7 @@ def _against_schedule(schedule: str) -> Difference:
 
 
 def _against_schedules() -> Parts:
-    """Compare last layer Cooling alone with each schedule alone."""
+    """Compare last-layer Cooling alone with each schedule alone."""
     return Parts(
         {
             f"against {display.SCHEDULES[name]}": _against_schedule(name)
@@ -263,7 +263,7 @@ def _against_schedules() -> Parts:
 
 
 def _against_other_modes() -> Parts:
-    """Compare last layer Cooling with each other mode on each schedule."""
+    """Compare last-layer Cooling with each other mode on each schedule."""
     other_modes = {"distributed": DISTRIBUTED, "periodic": PERIODIC}
     return Parts(
         {
@@ -303,7 +303,7 @@ def _better_than_distributed(among: Where) -> Parts:
 
 
 def _helps_with_factors(among: Where) -> Difference:
-    """The gain of last layer Cooling, with one part per Cooling factor up to 1."""
+    """The gain of last-layer Cooling, with one part per Cooling factor up to 1."""
     return Difference(
         of=ACCURACY,
         first=FACTOR_UP_TO_1,
@@ -315,7 +315,7 @@ def _helps_with_factors(among: Where) -> Difference:
 
 
 def _diverges_with_factors(among: Where) -> Proportion:
-    """The share of seeds with which training diverges at every factor above 1.
+    """The share of seeds for which training diverges at every factor above 1.
 
     There is one part per data set.
     """
@@ -337,7 +337,7 @@ def _only(name: str) -> Where:
 
 
 def _under_each_change() -> Parts:
-    """The gain of last layer Cooling under each change to the recipe or to Cooling."""
+    """The gain of last-layer Cooling under each change to the recipe or to Cooling."""
     contrasts = {
         name: _accuracy(LAST_LAYER, NO_COOLING, _only(name)) for name in CHANGES
     }
@@ -346,7 +346,7 @@ def _under_each_change() -> Parts:
 
 
 def _overflows(runs: Runs, chosen: pd.DataFrame) -> str:
-    """A note on the number of runs with last layer Cooling that overflowed."""
+    """A note on the number of runs with last-layer Cooling that overflowed."""
     rows = (TABLES_1_AND_2 & LAST_LAYER).select(runs.table)
     rows = rows[rows["dataset"].isin(chosen["dataset"])]
     if rows.empty:

@@ -113,7 +113,9 @@ _CLASSES = np.concatenate(
 
 @figures.style()
 def figure_1(runs: Runs) -> Figure | None:
-    """Draw test accuracy against the factor of last layer Cooling, without a schedule.
+    """Plot test accuracy against the factor of last-layer Cooling.
+
+    The runs have no schedule.
 
     The vertical scale fits the accuracies with factors up to 1. The legend has entries
     for lost runs, and for accuracies below the scale, only if there are any.
@@ -137,7 +139,7 @@ def figure_1(runs: Runs) -> Figure | None:
 
 
 def _by_factor(axes: Axes, rows: pd.DataFrame) -> None:
-    """Draw accuracy against the factor, and the mean without Cooling as a line."""
+    """Plot accuracy against the factor, and the mean without Cooling as a line."""
     factors = rows["factor"]
     rows = rows[~rows["lost"]]
     plain = PERCENT * rows[rows["mode"] == PLAIN]["accuracy"]
@@ -165,7 +167,7 @@ def _by_factor(axes: Axes, rows: pd.DataFrame) -> None:
 
 @figures.style()
 def learning_rates(runs: Runs) -> Figure | None:
-    """Draw accuracy against the learning rate, without a schedule.
+    """Plot accuracy against the learning rate, for runs without a schedule.
 
     The paper has no such figure. One line is for runs with last-layer Cooling, the
     other for runs without Cooling.
@@ -264,9 +266,9 @@ def _count_lost(axes: Axes, rows: pd.DataFrame, x: str) -> None:
 
 @figures.style()
 def figure_2(runs: Runs) -> Figure | None:
-    """Draw the last layer's temperature over epochs.
+    """Plot the last layer's temperature over epochs.
 
-    One panel shows last layer Cooling with factor 0.75, the other periodically
+    One panel shows last-layer Cooling with factor 0.75, the other periodically
     redistributed Cooling with factor 1.
 
     The figure shows the first data set and network with runs of either mode. A plus
@@ -342,7 +344,7 @@ def _temperatures(axes: Axes, rows: pd.DataFrame, look: Any) -> None:
 
 @figures.style()
 def training_curves(runs: Runs) -> Figure | None:
-    """Draw accuracy over epochs by mode, with one row of panels per schedule.
+    """Plot accuracy over epochs by mode, with one row of panels per schedule.
 
     If a study evaluated test images after its first epoch and did not evaluate them
     again for a long time, the scale covers only the later epochs. A triangle with the
@@ -414,7 +416,7 @@ def _leave_out_a_lone_start(
 
 @figures.style()
 def effects(runs: Runs) -> Figure | None:
-    """Draw norms and calibration error over epochs, by mode, without a schedule.
+    """Plot norms and calibration error over epochs, by mode, without a schedule.
 
     The norms are those of weights, gradients and logits.
     """

@@ -70,7 +70,7 @@ _ZEROS = re.compile(r"\.0+\b|(\.\d*[1-9])0+\b")
 def table(runs: Runs) -> pd.DataFrame:
     """Printed values and ours, in the same row if our run matches the paper's.
 
-    The gain is for the best factor up to 1. Epochs are means over the seeds with which
+    The gain is for the best factor up to 1. Epochs are means over the seeds for which
     the temperature exceeds the maximum. Times are measured by the benchmark, for the
     most expensive mode on each device.
     """

@@ -401,8 +401,8 @@ def content(notebook: nbformat.NotebookNode) -> str:
     """The text, tables and figures of a notebook as HTML, in the notebook's order.
 
     The HTML contains no active content, whatever the notebook contains: every piece is
-    sanitised, and images are decoded and encoded again. The only later change is that
-    table cells are labelled with escaped texts.
+    sanitised, and images are decoded and encoded again. The only change made afterwards
+    is that table cells are labelled with escaped text.
     """
     parts = []
     title = ""
@@ -436,7 +436,7 @@ def _shown(output: Any, title: str) -> str:
 
 
 def _of_output(output: Any, title: str) -> str:
-    """Convert an image, a table or a text to HTML; "" for any other output."""
+    """Convert an image, a table or text to HTML; "" for any other output."""
     data = output.data
     if "image/png" in data:
         return _image(data["image/png"], output.get("metadata", {}), title)
@@ -491,13 +491,17 @@ def _html(text: str) -> str:
 
 
 def _sanitised(html: str) -> str:
-    """Escape the tags in `html` that are not listed, and remove unlisted attributes."""
+    """Escape tags that are not in `_TAGS`; drop attributes not in `_ATTRIBUTES`."""
     cleaned: str = _SANITIZER.sanitize_html_tags(html)
     return cleaned
 
 
 def _formula(match: re.Match[str]) -> str:
-    """Convert a formula in TeX to MathML, with only the listed tags and attributes."""
+    """Convert a formula in TeX to MathML.
+
+    Tags that are not in `_MATHML` become `mtext`, and attributes that are not in
+    `_MATHML_ATTRIBUTES` are removed.
+    """
     display = "block" if match[1] == "$$" else "inline"
     root = mathml(spaced(match[2]), display=display)
     for element in root.iter():

@@ -18,7 +18,7 @@ LONG = 80
 BROAD = 40
 # The largest number of columns in a card's title.
 NAMES = 4
-# A card leaves out cells with these texts.
+# A card leaves out cells that contain one of these and nothing else.
 EMPTY = ("", "–")
 # A table is taken apart at its tags, so an attribute must not seem to contain a tag.
 _TAG_IN_ATTRIBUTE = re.compile(r"=([\"'])(?:(?!\1).)*[<>]", re.DOTALL)
@@ -65,7 +65,7 @@ def _stacked(table: str) -> str:
 
 
 def _cells(table: str) -> tuple[list[str], list[list[str]]]:
-    """Return the heads of a table and the cells of its rows, all with their tags."""
+    """Return a table's header cells and the cells of its rows, tags included."""
     names = re.findall(r"<th\b.*?</th>", table, re.DOTALL)
     rows = re.findall(r"<tr>(?:(?!</?tr>).)*?<td\b.*?</tr>", table, re.DOTALL)
     return names, [re.findall(r"<td\b.*?</td>", row, re.DOTALL) for row in rows]
@@ -83,7 +83,7 @@ def _is_wide(names: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
 
 
 def _filled(rows: Sequence[Sequence[str]]) -> list[list[str]]:
-    """Fill the blank cells at the start of each row with the texts above them."""
+    """Fill the blank cells at the start of each row with the text above them."""
     filled: list[list[str]] = []
     for row in rows:
         blank = next((place for place, text in enumerate(row) if text), len(row))

@@ -55,7 +55,7 @@ _QUANTITIES = {
 Readers see this text in place of the unit, which does not name the quantity.
 """
 _UNITS_IN_WORDS = {"NLL": "nats"}
-"""Units that replace the name of a metric in texts for readers."""
+"""Units that replace the name of a metric in text for readers."""
 LOG_RATIO = "logarithm of the ratio"
 """The prefix of the unit of every number that is the logarithm of a ratio."""
 _PARTS_IN_WORDS = {"right, sign reversed": "fall of the right ones' NLL"}
@@ -851,7 +851,10 @@ def _pooled(row: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def claims_table(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
-    """The table of claims for a reader: one row per claim, with some of the `texts`."""
+    """The claims as a human-readable table with one row per claim.
+
+    Its columns are some of those that `texts` returns.
+    """
     columns = ["claim", "where", "printed", "ours", "must lie", "verdict", "note"]
     table = pd.DataFrame(map(texts, rows))[columns]
     if rows and rows[0]["profile"] in DIRECTIONS_ONLY:
@@ -860,7 +863,7 @@ def claims_table(rows: Sequence[dict[str, Any]]) -> pd.DataFrame:
 
 
 def texts(row: dict[str, Any]) -> dict[str, str]:
-    """Convert a row of `claims.json` to texts for a reader, one for each column.
+    """Convert a row of `claims.json` to human-readable strings, one for each column.
 
     Shares and their differences are in points or percent; other numbers keep their
     unit. A claim that was not tested has no unit, so its columns `printed`, `ours` and
@@ -933,10 +936,10 @@ def _counts_text(row: dict[str, Any]) -> str:
 
 
 def _qualifiers(row: dict[str, Any], scale: int) -> list[str]:
-    """Texts to show wherever a row's numbers are shown, such as the row's remark.
+    """What to show wherever a row's numbers are shown, such as the row's remark.
 
-    If one part is enough for the claim to hold, they include the verdict on each part.
-    If an optional part was not run, they list the parts that were judged and the parts
+    If one part is enough for the claim to hold, this includes the verdict on each part.
+    If an optional part was not run, it lists the parts that were judged and the parts
     that were not run.
     """
     qualifiers = [row["remark"]] if row["remark"] else []

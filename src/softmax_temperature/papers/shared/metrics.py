@@ -34,7 +34,7 @@ class Measure(Protocol):
 
     @property
     def unit(self) -> str:
-        """The unit of the metric, in the words of `claims.json`."""
+        """The unit of the metric, as it is spelled in `claims.json`."""
 
     def of(self, runs: Runs, chosen: pd.DataFrame) -> pd.Series[float]:
         """The value of each run, or NaN if it is missing.
