@@ -230,7 +230,7 @@ def _add_never_negative(
     The other columns must be at least two, and each must hold a negative number.
     """
     with np.errstate(invalid="ignore"):
-        negative = (values < 0).any(axis=0)
+        negative: NDArray[np.bool_] = np.any(values < 0, axis=0)
     places = [place for place, name in enumerate(names) if name not in reasons]
     found = [
         place

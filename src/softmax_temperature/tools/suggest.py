@@ -248,7 +248,7 @@ def _are_separated(embeddings: torch.Tensor, labels: torch.Tensor) -> bool:
     def scatter(numbers: torch.Tensor) -> float:
         sums = units.new_zeros(len(kinds), units.shape[1])
         sums.index_add_(0, numbers, units)
-        return (sums.square().sum(dim=1) / sizes).sum().item()
+        return float((sums.square().sum(dim=1) / sizes).sum())
 
     return scatter(numbers) > max(
         scatter(numbers[torch.randperm(len(rows), generator=generator)])
