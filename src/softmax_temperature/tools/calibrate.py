@@ -321,8 +321,8 @@ def calibrate(
 
     Args:
         logits: A tensor or an array of shape (n, classes). For a binary classifier, the
-            shape may also be (n,) or (n, 1), with the logit (or probability) of class
-            1. For images with a class per pixel, the shape is
+            shape may also be (n,) or (n, 1), with the logit (or probability) of the
+            second class. For images with a class per pixel, the shape is
             (n, classes, height, width). For a language model, it is
             (n, classes, tokens): the model's output needs `movedim(-1, 1)`. A logit of
             -inf masks a class in its row.
