@@ -102,6 +102,12 @@ FAULTS: Faults = {
         LABELS,
     ),
     "labels one row late": (ACCURATE, np.roll(LABELS, 1)),
+    "standardised columns": ((LOGITS - LOGITS.mean(0)) / LOGITS.std(0), LABELS),
+    "one column of all classes": (LOGITS.ravel(), np.eye(CLASSES)[LABELS].ravel()),
+    "the largest logits among zeros": (
+        np.where(LOGITS.argsort(axis=1).argsort(axis=1) < 3, 0, LOGITS),
+        LABELS,
+    ),
     "rounded validation rows": ((LOGITS + 1).round(3), LABELS),
 }
 

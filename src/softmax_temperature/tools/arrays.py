@@ -55,11 +55,14 @@ from softmax_temperature.tools.columns import (
     text_columns,
 )
 from softmax_temperature.tools.files import TABLE_ENDINGS, counts, read_content
+from softmax_temperature.tools.flattened_classes import check_not_one_column
 from softmax_temperature.tools.label_leaks import check_no_leak
 from softmax_temperature.tools.log_bases import check_natural
 from softmax_temperature.tools.options import in_options
+from softmax_temperature.tools.refilled_zeros import check_not_refilled
 from softmax_temperature.tools.rounded_copies import rounded_pairs
 from softmax_temperature.tools.shifted_labels import check_not_late
+from softmax_temperature.tools.standardised_columns import check_not_standardised
 from softmax_temperature.tools.tables import (
     LABEL_NAMES,
     MOST_NAMED,
@@ -1044,10 +1047,11 @@ def checked_logits(
         table = torch.from_numpy(values)
     else:
         table = torch.from_numpy(values)
-        _refuse_probs(table, f"{name}logits", remedy)
+        _refuse_altered(table, f"{name}logits", remedy)
         if table.shape[1] == 1:
             # The single logit belongs to class 1 of two; class 0 gets the logit 0.
             table = torch.cat([torch.zeros_like(table), table], dim=1)
+    check_not_one_column(values, classes, kind, f"{name}{kind}")
     check_logits(table, name=f"{name}{kind}", masked=True)
     _refuse_correctness(classes, table.shape[1], f"{name}labels")
     numbers = class_numbers(classes, table.shape, f"{name}labels")
@@ -1062,8 +1066,10 @@ def checked_logits(
     return table, numbers
 
 
-def _refuse_probs(table: Tensor, name: str, remedy: str) -> None:
-    """Refuse logits that are probabilities, or their logarithms to a wrong base."""
+def _refuse_altered(table: Tensor, name: str, remedy: str) -> None:
+    """Refuse numbers that were computed from logits, such as probabilities."""
+    check_not_standardised(table.numpy(), name)
+    check_not_refilled(table.numpy(), name)
     check_not_probs(table, name=name, remedy=remedy)
     check_natural(table, name)
 
