@@ -32,7 +32,11 @@ def test_flattened_scores_are_refused(
     order: Literal["C", "F"], by: str, dtype: type
 ) -> None:
     labels = ONE_HOT.ravel(order).astype(dtype)
-    for kind, table in [("logits", LOGITS), ("probs", PROBS)]:
+    tables: dict[Literal["logits", "probs"], NDArray[np.float64]] = {
+        "logits": LOGITS,
+        "probs": PROBS,
+    }
+    for kind, table in tables.items():
         scores = table.ravel(order)
         for column in (scores, scores[:, None]):
             with pytest.raises(ValueError, match=f"^{LOOKS.format(kind, by)}$"):

@@ -58,8 +58,10 @@ def test_standardised_scores_of_a_binary_classifier_are_refused() -> None:
 
 @pytest.mark.parametrize(
     ("dtype", "rows"),
-    [("float64", 50), ("float64", 800), ("float32", 50), ("float32", 800)]
-    + [("float16", 800)],
+    [
+        *(("float64", 50), ("float64", 800)),
+        *(("float32", 50), ("float32", 800), ("float16", 800)),
+    ],
 )
 @pytest.mark.parametrize("correction", [0, 1])
 def test_either_standard_deviation_is_recognised(
