@@ -59,6 +59,14 @@ from softmax_temperature.tools.flattened_classes import check_not_one_column
 from softmax_temperature.tools.label_leaks import check_no_leak
 from softmax_temperature.tools.log_bases import check_natural
 from softmax_temperature.tools.options import in_options
+from softmax_temperature.tools.ordinal_scores import (
+    are_ordinal,
+    check_not_ordinal,
+    end_at_one,
+    fall_or_rise,
+    logits_of_classes,
+    probs_of_classes,
+)
 from softmax_temperature.tools.refilled_zeros import check_not_refilled
 from softmax_temperature.tools.rounded_copies import rounded_pairs
 from softmax_temperature.tools.shifted_labels import check_not_late
@@ -1055,8 +1063,10 @@ def checked_logits(
     check_logits(table, name=f"{name}{kind}", masked=True)
     _refuse_correctness(classes, table.shape[1], f"{name}labels")
     numbers = class_numbers(classes, table.shape, f"{name}labels")
-    _refuse_void_labels(numbers, table.shape[1], classes, f"{name}labels")
+    _refuse_void_labels(numbers, table, classes, f"{name}labels")
     check_labels(numbers, table, name=f"{name}labels", masked=True)
+    if kind == "logits":
+        check_not_ordinal(numbers, table, f"{name}logits")
     _check_order(numbers, table, f"{name}labels", tokens=tokens)
     if kind == "probs":
         least = _least_probs(logits, single=single)
@@ -1070,7 +1080,22 @@ def _refuse_altered(table: Tensor, name: str, remedy: str) -> None:
     """Refuse numbers that were computed from logits, such as probabilities."""
     check_not_standardised(table.numpy(), name)
     check_not_refilled(table.numpy(), name)
-    check_not_probs(table, name=name, remedy=remedy)
+    if end_at_one(table):
+        raise ArgumentError(
+            f"{name} are cumulative probabilities: every row "
+            f"{'falls from' if bool(table[0, 0] > table[0, -1]) else 'rises to'} 1",
+            f"Give one logit per class: np.log({probs_of_classes(table)}).",
+        )
+    try:
+        check_not_probs(table, name=name, remedy=remedy)
+    except ArgumentError as error:
+        if not _may_be_cumulative(table):
+            raise
+        raise ArgumentError(
+            error.fault,
+            "If they are those of an ordinal model, give one logit per class: "
+            f"np.log({probs_of_classes(table)}). Otherwise: {error.remedy}",
+        ) from error
     check_natural(table, name)
 
 
@@ -1211,7 +1236,7 @@ def check_some_class(labels: NDArray[Any], name: str) -> None:
 
 
 def _refuse_void_labels(
-    labels: Tensor, classes: int, user_labels: NDArray[Any], name: str
+    labels: Tensor, table: Tensor, user_labels: NDArray[Any], name: str
 ) -> None:
     """Refuse labels outside [0, classes), with a remedy, if the likely cause is known.
 
@@ -1221,10 +1246,11 @@ def _refuse_void_labels(
 
     Args:
         labels: Shape (n,), int64.
-        classes: Number of classes.
+        table: The scores, shape (n, classes).
         user_labels: The user's labels.
         name: Name of the argument in messages.
     """
+    classes = table.shape[1]
     outside = labels[(labels < 0) | (labels >= classes)].unique().tolist()
     check_some_class(labels.numpy(), name)
     if user_labels.dtype.kind in "iu" and user_labels.size:
@@ -1241,6 +1267,12 @@ def _refuse_void_labels(
             "Replace 255 by 1: labels // 255.",
         )
     if outside == [classes] and bool((labels == 0).any()):
+        if are_ordinal(labels, table):
+            raise ArgumentError(
+                f"{name} must be in [0, {classes}), got {classes}: the scores are "
+                "those of an ordinal model, without a column for the highest grade",
+                logits_of_classes(table),
+            )
         raise ArgumentError(
             f"{name} must be in [0, {classes}), got {classes}",
             f"Number the classes from 0 to {classes - 1}; each is a column of the "
@@ -1506,6 +1538,18 @@ def _were_float32(array: NDArray[Any]) -> bool:
         )
 
 
+def _may_be_cumulative(table: Tensor) -> bool:
+    """Whether all rows fall, or all rise, in [0, 1], and sum to more than 1 in some.
+
+    The sums of cumulative probabilities vary from 0 to the number of columns.
+    """
+    low, high = (bound.item() for bound in torch.aminmax(table))
+    if low < 0 or high > 1 or not fall_or_rise(table):
+        return False
+    sums = table.sum(dim=1)
+    return bool((sums.max() > 1 + SUM_TOLERANCE) & (sums.min() < sums.max()))
+
+
 def _sum_remedy(table: Tensor) -> str:
     """The remedy to give if rows of non-negative numbers do not sum to one."""
     low, high = table.aminmax(dim=1)
@@ -1516,6 +1560,17 @@ def _sum_remedy(table: Tensor) -> str:
     if share_of_odds(table, low) > SUM_SHARE:
         return FROM_ODDS
     sums = table.sum(dim=1)
+    if end_at_one(table):
+        return (
+            "These are cumulative. Give one probability per class: "
+            f"{probs_of_classes(table)}."
+        )
+    if _may_be_cumulative(table):
+        return (
+            "If these are cumulative, as those of an ordinal model, give one "
+            f"probability per class: {probs_of_classes(table)}. Otherwise divide each "
+            "row by its sum."
+        )
     below = (sums < 1 - SUM_TOLERANCE).double().mean().item()
     # Rows of percentages or votes have equal sums. If a table lacks some classes, the
     # sums differ, and are at most 1.

@@ -74,7 +74,12 @@ from softmax_temperature.tools.decisive_rows import (
 )
 from softmax_temperature.tools.label_leaks import CHECK_TRUE_LABELS
 from softmax_temperature.tools.label_maps import IGNORE_INDEX, labelled_rows
+from softmax_temperature.tools.ordinal_scores import are_ordinal, logits_of_classes
 from softmax_temperature.tools.oversampled_rows import oversampled
+from softmax_temperature.tools.softmax_outputs import (
+    check_not_of_softmax,
+    check_not_softmax_row,
+)
 from softmax_temperature.tools.tables import around, around_difference, numbered_key
 
 TAKE_LOGITS = (
@@ -177,6 +182,7 @@ class TemperatureScaler(
         # If there is a single column, it is the logit of class 1 of two classes.
         self.classes_ = np.arange(max(2, self.n_features_in_))
         if not as_columns and not _are_columns(labels, len(self.classes_)):
+            _check_grades(logits, labels)
             self.classes_, labels = _numbered(labels, len(self.classes_))
             _check_columns_of_labels(columns, self.classes_)
             _check_sorted_names(logits, labels, self.classes_, categories)
@@ -307,6 +313,7 @@ class TemperatureScaler(
         _check_values(logits)
         # Multiply by 1 to make a copy, because torch warns about read-only arrays.
         rows = torch.as_tensor(logits * 1).movedim(1, -1).flatten(0, -2)
+        check_not_softmax_row(rows, "X")
         check_not_probs(rows, name="X")
         return logits
 
@@ -549,6 +556,23 @@ def _are_columns(labels: NDArray[Any], columns: int) -> bool:
     return bool(((labels >= 0) & (labels < columns)).all())
 
 
+def _check_grades(logits: NDArray[Any], labels: NDArray[Any]) -> None:
+    """Refuse logits of an ordinal model that lack a column for the highest grade."""
+    columns = logits.shape[1]
+    if labels.shape != (len(logits),) or labels.dtype.kind not in "iuf":
+        return
+    if columns < 2 or set(np.unique(labels)) != set(range(columns + 1)):
+        return
+    table, grades = torch.as_tensor(logits * 1), torch.from_numpy(labels.astype(int))
+    if are_ordinal(grades, table):
+        raise ArgumentError(
+            f"y must hold a class for each of the {columns} columns of X, got the "
+            f"grades 0 to {columns}: X are the logits of an ordinal model, without a "
+            "column for the highest grade",
+            logits_of_classes(table),
+        )
+
+
 def _numbered(labels: NDArray[Any], columns: int) -> tuple[NDArray[Any], NDArray[Any]]:
     """The sorted labels, one per column, and the column of each row's label.
 
@@ -757,6 +781,8 @@ class TemperatureScaled(nn.Module):
             self._check_temperature()
             name = "the network's logits"
             is_not_sigmoid = check_not_of_sigmoid(logits, name)
+            check_not_of_softmax(logits, name)
+            check_not_softmax_row(self._rows(logits), name, NO_SOFTMAX)
             rows = with_earlier(self._rows(logits), self._first_rows)
             check_not_probs(
                 rows,
