@@ -1065,9 +1065,7 @@ def checked_logits(
     numbers = class_numbers(classes, table.shape, f"{name}labels")
     _refuse_void_labels(numbers, table, classes, f"{name}labels")
     check_labels(numbers, table, name=f"{name}labels", masked=True)
-    if kind == "logits":
-        check_not_ordinal(numbers, table, f"{name}logits")
-    _check_order(numbers, table, f"{name}labels", tokens=tokens)
+    _check_order(numbers, table, kind, name, tokens=tokens)
     if kind == "probs":
         least = _least_probs(logits, single=single)
         _refuse_label_zeros(values, numbers, least, f"{name}probs")
@@ -1099,10 +1097,17 @@ def _refuse_altered(table: Tensor, name: str, remedy: str) -> None:
     check_natural(table, name)
 
 
-def _check_order(labels: Tensor, table: Tensor, name: str, *, tokens: bool) -> None:
-    """Refuse labels whose classes or rows are evidently in a different order."""
-    check_class_order(labels, table, name, any_order=True)
-    check_not_late(labels, table, name, tokens=tokens)
+def _check_order(
+    labels: Tensor, table: Tensor, kind: str, prefix: str, *, tokens: bool
+) -> None:
+    """Refuse labels whose classes or rows are evidently in a different order.
+
+    Cumulative logits are refused first, because their rows look sorted.
+    """
+    if kind == "logits":
+        check_not_ordinal(labels, table, f"{prefix}logits")
+    check_class_order(labels, table, f"{prefix}labels", any_order=True)
+    check_not_late(labels, table, f"{prefix}labels", tokens=tokens)
 
 
 def _refuse_correctness(labels: NDArray[Any], classes: int, name: str) -> None:
@@ -1550,16 +1555,8 @@ def _may_be_cumulative(table: Tensor) -> bool:
     return bool((sums.max() > 1 + SUM_TOLERANCE) & (sums.min() < sums.max()))
 
 
-def _sum_remedy(table: Tensor) -> str:
-    """The remedy to give if rows of non-negative numbers do not sum to one."""
-    low, high = table.aminmax(dim=1)
-    if sum_of_columns(table, low, high):
-        return OVER_CLASSES
-    if share_of_complements(table, low, high) > SUM_SHARE:
-        return FROM_COMPLEMENTS
-    if share_of_odds(table, low) > SUM_SHARE:
-        return FROM_ODDS
-    sums = table.sum(dim=1)
+def _cumulative_remedy(table: Tensor) -> str:
+    """The remedy for probabilities that are, or may be, cumulative; "" for others."""
     if end_at_one(table):
         return (
             "These are cumulative. Give one probability per class: "
@@ -1571,6 +1568,21 @@ def _sum_remedy(table: Tensor) -> str:
             f"probability per class: {probs_of_classes(table)}. Otherwise divide each "
             "row by its sum."
         )
+    return ""
+
+
+def _sum_remedy(table: Tensor) -> str:
+    """The remedy to give if rows of non-negative numbers do not sum to one."""
+    low, high = table.aminmax(dim=1)
+    if sum_of_columns(table, low, high):
+        return OVER_CLASSES
+    if share_of_complements(table, low, high) > SUM_SHARE:
+        return FROM_COMPLEMENTS
+    if share_of_odds(table, low) > SUM_SHARE:
+        return FROM_ODDS
+    sums = table.sum(dim=1)
+    if remedy := _cumulative_remedy(table):
+        return remedy
     below = (sums < 1 - SUM_TOLERANCE).double().mean().item()
     # Rows of percentages or votes have equal sums. If a table lacks some classes, the
     # sums differ, and are at most 1.

@@ -60,8 +60,14 @@ def end_at_one(probs: Tensor) -> bool:
 
 
 def logits_of_classes(scores: Tensor) -> str:
-    """The remedy for cumulative logits (n, columns) that `fall_or_rise`."""
+    """The remedy for cumulative logits (n, columns) that `fall_or_rise`.
+
+    If all of them lie in [0, 1], they are taken for cumulative probabilities.
+    """
+    low, high = (bound.item() for bound in torch.aminmax(scores))
     steps = STEPS[_fall(scores)].format("sigmoid(scores)")
+    if low >= 0 and high <= 1:
+        steps = probs_of_classes(scores)
     return f"Give one logit per class: np.log({steps})."
 
 

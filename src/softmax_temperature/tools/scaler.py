@@ -567,7 +567,7 @@ def _check_grades(logits: NDArray[Any], labels: NDArray[Any]) -> None:
     if are_ordinal(grades, table):
         raise ArgumentError(
             f"y must hold a class for each of the {columns} columns of X, got the "
-            f"grades 0 to {columns}: X are the logits of an ordinal model, without a "
+            f"grades 0 to {columns}: X are the scores of an ordinal model, without a "
             "column for the highest grade",
             logits_of_classes(table),
         )
