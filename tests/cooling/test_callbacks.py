@@ -18,6 +18,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from softmax_temperature import Cooling
 from softmax_temperature.cooling.callbacks import lightning_callback, trainer_callback
 from softmax_temperature.scaling import fit_temperature
+from tests.cooling.trainers import lightning_trainer
 
 
 def drawn(rows: int, seed: int) -> tuple[Tensor, Tensor]:
@@ -55,7 +56,6 @@ def lightning_module(trained: nn.Module) -> Any:
     "ignore::DeprecationWarning",
 )
 def test_lightning_cools_after_each_epoch(mode: str, tmp_path: Path) -> None:
-    from lightning.pytorch import Trainer
 
     torch.manual_seed(0)
     network = nn.Sequential(
@@ -65,20 +65,9 @@ def test_lightning_cools_after_each_epoch(mode: str, tmp_path: Path) -> None:
     temperatures = []
     cool = cooling.cool
     cooling.cool = lambda *args, **options: temperatures.append(cool(*args, **options))  # type: ignore[method-assign]
-    trainer = Trainer(
-        max_epochs=3,
-        accelerator="cpu",
-        default_root_dir=tmp_path,
-        logger=False,
-        enable_checkpointing=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-        callbacks=[
-            lightning_callback(
-                cooling, DataLoader(TensorDataset(inputs, labels), 25), policy="rescale"
-            )
-        ],
-    )
+    held_out = DataLoader(TensorDataset(inputs, labels), 25)
+    callback = lightning_callback(cooling, held_out, policy="rescale")
+    trainer = lightning_trainer(tmp_path, callback, epochs=3)
     trainer.fit(lightning_module(network), DataLoader(TensorDataset(*drawn(40, 0)), 20))
     assert len(temperatures) == 3
     assert temperatures[0] != 1

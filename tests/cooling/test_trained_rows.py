@@ -26,6 +26,7 @@ from torch.utils.data import (
 from softmax_temperature import Cooling
 from softmax_temperature.cooling.callbacks import lightning_callback, trainer_callback
 from softmax_temperature.cooling.trained_rows import check_untrained
+from tests.cooling.trainers import lightning_trainer
 
 INPUTS = torch.randn(80, 4, generator=torch.manual_seed(0))
 LABELS = torch.arange(80) % 2
@@ -234,7 +235,7 @@ def test_rows_that_may_be_held_out_are_accepted(case: str) -> None:
 
 def cooled_in_lightning(held_out: Any, training: Any, folder: Path) -> bool:
     """Whether an epoch in Lightning has cooled the network."""
-    from lightning.pytorch import LightningModule, Trainer
+    from lightning.pytorch import LightningModule
 
     class Module(LightningModule):
         def __init__(self) -> None:
@@ -252,16 +253,8 @@ def cooled_in_lightning(held_out: Any, training: Any, folder: Path) -> bool:
     torch.manual_seed(0)
     module = Module()
     cooling = Cooling(module.network)
-    trainer = Trainer(
-        max_epochs=1,
-        accelerator="cpu",
-        default_root_dir=folder,
-        logger=False,
-        enable_checkpointing=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-        callbacks=[lightning_callback(cooling, held_out)],
-    )
+    callback = lightning_callback(cooling, held_out)
+    trainer = lightning_trainer(folder, callback, epochs=1)
     try:
         trainer.fit(module, training)
     finally:
