@@ -575,7 +575,8 @@ def rejudge(
 def register() -> None:
     """Add new and changed claims to data/registered_claims.csv.
 
-    Use it before a study runs and after changing a claim. Each change needs a line in
+    Use it before a study runs and after changing a claim; run rejudge first, so that
+    studies with results are judged by the present claims. Each change needs a line in
     docs/protocol_history.md; this command prints the digest that the line must contain.
     """
     from softmax_temperature.tools import verdicts
