@@ -162,7 +162,7 @@ Cells = Callable[..., dict[str, str]]
 
 @pytest.fixture(scope="module")
 def cells(printed: Printed) -> Cells:
-    """A function that digests the cells of profile smoke, without their data."""
+    """A function that computes the digests of profile `smoke`, without the data's."""
 
     def run(package: Path, arms: str = "{}") -> dict[str, str]:
         text = printed(package, CELLS, str(ROOT / "profiles"), arms)

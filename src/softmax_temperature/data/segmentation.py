@@ -54,7 +54,7 @@ class Form(NamedTuple):
 
     Attributes:
         classes: Label maps hold numbers from 0 to `classes` - 1, or `void`.
-        void: The number of a pixel without a class.
+        void: The label of a pixel without a class.
         crop: Height and width of the centre crop, or None to use the whole image.
         size: Height and width to which the cropped image is resized, or None to leave
             its size as it is.

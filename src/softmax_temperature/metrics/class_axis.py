@@ -19,10 +19,11 @@ from softmax_temperature.metrics.checks import (
     ArgumentError,
 )
 
-# The excess of the labels' mean rank over that of chance must be at least this many
-# times as large in the other reading as in the given one. For each label, both readings
-# share one logit, so that even the wrong reading tells something about the labels: with
-# two classes, up to half as much as the right one.
+# Both readings of the axes are compared by the labels' mean rank, minus the mean rank
+# that chance gives. In the other reading, this difference must be larger by this factor
+# or more. For each label, both readings share one logit, so that even the wrong reading
+# tells something about the labels: with two classes, up to half as much as the right
+# one.
 CLEAR_RATIO = 1.5
 # The largest number of logits that are examined.
 MOST_LOGITS = 4_000_000

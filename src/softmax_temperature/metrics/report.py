@@ -260,8 +260,8 @@ def resample_weights(
     The counts depend on the first three arguments only, so that all arms and devices
     use the same resamples.
     """
-    # The noise floor uses the same seed, so the resamples are drawn from a separate
-    # random stream.
+    # The noise floor is drawn with the same seed. The resamples have a random stream of
+    # their own, so that the two are independent.
     generator = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))
     most_rows = rows or max(1, CHUNK // samples)
     for start in range(0, resamples, most_rows):

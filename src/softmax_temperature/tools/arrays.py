@@ -1491,8 +1491,8 @@ def _refuse_label_zeros(
         if all(part[part > 0].min() <= math.sqrt(low) for part, low in groups):
             return
     raise ArgumentError(
-        f"{name} are 0 for the label in {len(zeros)} of {len(values)} rows (row "
-        f"{zeros[0]} is the first), and no temperature makes a 0 likely",
+        f"{name} of the label are 0 in {len(zeros)} of {len(values)} rows (row "
+        f"{zeros[0]} is the first), and no temperature changes a probability of 0",
         "Give the logits, or probabilities that are not rounded to 0; for votes, add "
         "1 to each count first.",
     )

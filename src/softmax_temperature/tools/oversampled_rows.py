@@ -29,7 +29,7 @@ MOST_SPLIT = 0.1
 # The numbers of copies of a sampler vary like a Poisson variable without its zeros. In
 # data that are equal by nature, such as frequent messages, they vary far more.
 MOST_DISPERSION = 1.4
-# Most tables have no copies, which their first columns already show.
+# Most tables have no equal rows, and their first columns are enough to show it.
 FIRST_COLUMNS = 8
 # Bisection steps that find the mean of a Poisson variable.
 STEPS = 60

@@ -1,4 +1,4 @@
-"""Refuse logits of which only the largest were saved, and the others set to 0."""
+"""Refuse logits of which only the largest were saved, with 0 in place of the others."""
 
 import numpy as np
 from numpy.typing import NDArray

@@ -308,7 +308,7 @@ class TemperatureScaler(
             shape = tuple(logits.shape)
             raise ArgumentError(
                 f"X must have shape (n, {self.n_features_in_}, ...), got {shape}",
-                "Give logits with the classes of those in fit.",
+                "Give logits of the same classes as in fit.",
             )
         _check_values(logits)
         # Multiply by 1 to make a copy, because torch warns about read-only arrays.
