@@ -66,7 +66,7 @@ def blocks(page: str, *languages: str) -> list[tuple[str, str, str | None]]:
 
 
 def check_shown(printed: str, shown: str) -> None:
-    """Check that words are equal, and that numbers differ by at most a tenth or one in
+    """Check that words are equal, and that numbers differ by at most 10 %, or by one in
     the last digit.
 
     Other processors round differently, and training amplifies the differences.

@@ -1,4 +1,4 @@
-"""Losses and metrics refuse labels in front of the scores."""
+"""Losses and metrics refuse labels that are passed before the scores."""
 
 from collections.abc import Callable
 from typing import Any

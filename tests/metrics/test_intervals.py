@@ -152,7 +152,7 @@ def test_the_bias_of_a_gap_near_the_clear_distance() -> None:
 
 
 def binned(value: float, spread: float, **numbers: Any) -> BinnedError:
-    """An error over 100 samples, whose parts lie `spread` above or below the error."""
+    """A mean error of 100 samples, whose errors lie `spread` above or below it."""
     signs = 1.0 - 2.0 * (torch.arange(100) % 2).double()
     unknown: dict[str, Any] = {
         "least_bias": 0.0,

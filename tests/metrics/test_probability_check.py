@@ -542,8 +542,8 @@ unrelated = pytest.mark.filterwarnings(
 @unrelated
 @pytest.mark.parametrize("classes", [2, 5, 10, 100])
 def test_squeezenet_trains_from_every_start(classes: int) -> None:
-    # SqueezeNet ends in a ReLU and an average over pixels. For some of these seeds, all
-    # outputs lie in [0, 1]; for some of those seeds, no output is exactly 0.
+    # SqueezeNet ends in a ReLU and an average over pixels. With some of these seeds,
+    # all outputs lie in [0, 1], and with a few of them, no output is exactly 0.
     for seed in range(8, 12):
         torch.manual_seed(seed)
         network = squeezenet1_1(num_classes=classes)

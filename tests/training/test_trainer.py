@@ -177,7 +177,7 @@ def test_two_epochs_equal_a_plain_loop(
 def rows_of(
     make_trainer: MakeTrainer, images: ImageSet, **changes: Any
 ) -> list[list[int]]:
-    """The images in each batch of three epochs, identified by their distinct labels."""
+    """The images in every batch during three epochs, identified by their labels."""
     rows: list[list[int]] = []
 
     def objective(logits: Tensor, labels: Tensor, _: float) -> Tensor:

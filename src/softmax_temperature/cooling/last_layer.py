@@ -200,7 +200,7 @@ def divide(module: nn.Module, _images: object, logits: Any) -> Tensor:
 
 
 def _record(module: nn.Module, logits: Tensor) -> None:
-    """Record the pass, unless the network was pickled before passes were recorded."""
+    """Record the pass, unless an older version without records pickled the network."""
     seen: Passes | None = getattr(module, PASSES, None)
     if seen is None:
         return

@@ -229,7 +229,7 @@ def _shift_of(held: Tensor, trained: Tensor) -> int | None:
 
 
 def _identity(sample: Any) -> Any:
-    """A key that only the same sample or batch has, or None.
+    """A key that no other sample or batch has, or None.
 
     Python may share constants, such as equal numbers or tuples of them.
     """

@@ -1,4 +1,4 @@
-"""Refuse logarithms of probabilities to base 10 or 2 as logits."""
+"""Refuse base-10 or base-2 logarithms of probabilities that are given as logits."""
 
 import math
 

@@ -117,8 +117,9 @@ def figure_1(runs: Runs) -> Figure | None:
 
     The runs have no schedule.
 
-    The vertical scale fits the accuracies with factors up to 1. The legend has entries
-    for lost runs, and for accuracies below the scale, only if there are any.
+    The vertical axis covers the accuracies that were reached with factors up to 1. The
+    legend has entries for lost runs, and for accuracies below the axis, only if there
+    are any.
     """
     rows = _with_accuracy(runs, FIGURE_1 & (NO_COOLING | ANY_FACTOR))
     # Sort networks whose baseline was trained for this figure before the others.
