@@ -14,10 +14,12 @@ from softmax_temperature.stages.focal import train_focal
 from softmax_temperature.stages.focal_appendices import focal_linear, train_translation
 from softmax_temperature.stages.focal_evaluation import evaluate_focal
 from softmax_temperature.stages.temperature_check import (
+    confirm_temperature_check,
     optimizer_rate,
     train_temperature_check,
 )
 from tests.pipeline.whole_runs import changed
+from tests.profiles import profile
 
 
 @pytest.mark.parametrize(
@@ -51,6 +53,21 @@ def test_rates_are_rescaled_by_the_inverse_temperature(tiny: Params) -> None:
         assert optimizer_rate(
             given["learning_rate"], given["inverse_temperature"]
         ) == pytest.approx(expected)
+
+
+def test_a_confirmation_reads_the_runs_of_all_rates_and_seeds_but_its_own() -> None:
+    params = profile("paper")
+    paper = params.temperature_check
+    (cell,) = [
+        cell
+        for cell in confirm_temperature_check.cells(params)
+        if cell.name == "gru/1/plain/2"
+    ]
+    rates = paper.sweeps["gru"].rates(1.0)
+    read = {name for name in cell.inputs if name != "data"}
+    assert paper.seeds_of("gru") == 2
+    assert len(rates) > 1
+    assert read == {f"{rate:g}/{seed}" for rate in rates for seed in (0, 1)}
 
 
 FL_9 = {
