@@ -58,6 +58,7 @@ from softmax_temperature.tools.files import TABLE_ENDINGS, counts, read_content
 from softmax_temperature.tools.flattened_classes import check_not_one_column
 from softmax_temperature.tools.label_leaks import check_no_leak
 from softmax_temperature.tools.log_bases import check_natural
+from softmax_temperature.tools.log_odds import check_not_log_odds
 from softmax_temperature.tools.options import in_options
 from softmax_temperature.tools.ordinal_scores import (
     are_ordinal,
@@ -91,10 +92,15 @@ Arrays = dict[str, NDArray[Any]]
 Rows = tuple[Tensor, Tensor]
 SAMPLE = Path(__file__).with_name("sample_logits.npz")
 KINDS = ("logits", "probs")
-# Remedies for probabilities that were passed as logits, and for quantised scores.
+# Remedies for probabilities that were passed as logits, for quantised scores, and for
+# log-odds of probabilities.
 SAY_PROBS = "Pass kind='probs'."
 SAY_DEQUANTISED = (
     "Add 128, divide by 256, and give them as probabilities: kind='probs'."
+)
+SAY_LOG_SIGMOID = (
+    "Give log(sigmoid(x)) of each number x, or give sigmoid(x) as probabilities: "
+    "kind='probs'."
 )
 # The largest accepted label. float64 represents every integer up to this one exactly.
 LARGEST_LABEL = 2**53
@@ -1014,6 +1020,7 @@ def checked_logits(
     name: str = "",
     remedy: str = SAY_PROBS,
     dequantised: str = SAY_DEQUANTISED,
+    log_sigmoid: str = SAY_LOG_SIGMOID,
     tokens: bool = False,
 ) -> Rows:
     """Check a user's logits and labels, and return them as tensors.
@@ -1025,6 +1032,7 @@ def checked_logits(
         name: Prefix for the names of the arguments in messages.
         remedy: The remedy to suggest if the logits look like probabilities.
         dequantised: The remedy to suggest if the scores look like a quantised softmax.
+        log_sigmoid: The remedy to suggest if the logits look like log-odds.
         tokens: Whether the rows are tokens, taken from scores of shape (n, classes, T).
 
     Returns:
@@ -1055,7 +1063,7 @@ def checked_logits(
         table = torch.from_numpy(values)
     else:
         table = torch.from_numpy(values)
-        _refuse_altered(table, f"{name}logits", remedy)
+        _refuse_altered(table, f"{name}logits", remedy, log_sigmoid)
         if table.shape[1] == 1:
             # The single logit belongs to class 1 of two; class 0 gets the logit 0.
             table = torch.cat([torch.zeros_like(table), table], dim=1)
@@ -1074,8 +1082,15 @@ def checked_logits(
     return table, numbers
 
 
-def _refuse_altered(table: Tensor, name: str, remedy: str) -> None:
-    """Refuse numbers that were computed from logits, such as probabilities."""
+def _refuse_altered(table: Tensor, name: str, remedy: str, log_sigmoid: str) -> None:
+    """Refuse numbers that were computed from logits, such as probabilities.
+
+    Args:
+        table: Logits, shape (n, classes).
+        name: Name of the logits in messages.
+        remedy: The remedy for probabilities.
+        log_sigmoid: The remedy for log-odds.
+    """
     check_not_standardised(table.numpy(), name)
     check_not_refilled(table.numpy(), name)
     if end_at_one(table):
@@ -1095,6 +1110,7 @@ def _refuse_altered(table: Tensor, name: str, remedy: str) -> None:
             f"np.log({probs_of_classes(table)}). Otherwise: {error.remedy}",
         ) from error
     check_natural(table, name)
+    check_not_log_odds(table, name, log_sigmoid)
 
 
 def _check_order(

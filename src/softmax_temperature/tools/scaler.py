@@ -89,6 +89,7 @@ TAKE_DEQUANTISED = (
     "Give the scores before the softmax; or add 128, divide by 256, and give the "
     "logarithms."
 )
+TAKE_LOG_SIGMOID = "Give log(sigmoid(x)) of each number x."
 # scikit-learn would refuse masked classes, whose logits are infinite, so its check of
 # values is off. `_check_values` checks the values instead.
 ARRAYS: dict[str, Any] = {
@@ -191,6 +192,7 @@ class TemperatureScaler(
             labels,
             remedy=TAKE_LOGITS,
             dequantised=TAKE_DEQUANTISED,
+            log_sigmoid=TAKE_LOG_SIGMOID,
             tokens=getattr(X, "ndim", 2) == 3,
         )
         check_two_classes(rows[1])
