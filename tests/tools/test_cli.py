@@ -1,6 +1,7 @@
 """The commands plan, verify, rejudge and profile work in a project's root folder."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -416,6 +417,20 @@ def test_a_plan_with_the_code_of_another_checkout_is_refused() -> None:
     Path("src/softmax_temperature").mkdir(parents=True)
     with pytest.raises(InputError, match="not the imported package"):
         plan(params)
+
+
+def test_an_unknown_backend_of_matplotlib_does_not_matter(tmp_path: Path) -> None:
+    command = ["calibrate", "--sample", "--bootstrap", "0", "--output", str(tmp_path)]
+    done = subprocess.run(
+        [sys.executable, "-c", f"import {cli.__name__} as cli; cli.main()", *command],
+        env=os.environ | {"MPLBACKEND": "nonsense"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.startswith("Overconfident: divide the logits by 2.60")
+    assert not done.stderr
+    assert (tmp_path / "reliability.png").is_file()
 
 
 def test_no_library_complains_when_plan_ends(project_root: Path) -> None:

@@ -8,6 +8,7 @@ torch.
 import atexit
 import gc
 import json
+import os
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -588,6 +589,9 @@ def register() -> None:
 def main() -> None:
     """Run the command; if the user made an error, print one line and exit with 2."""
     print_any_text()
+    # Figures are written to files. If the user's variable holds a name that matplotlib
+    # does not know, the import of matplotlib raises an error.
+    os.environ["MPLBACKEND"] = "agg"
     try:
         with checked_output():
             code = app(standalone_mode=False)
