@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from scipy.sparse import coo_array, csr_matrix
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_iris
 from sklearn.exceptions import ConvergenceWarning
@@ -172,15 +173,55 @@ def test_labels_that_do_not_identify_their_columns_are_refused() -> None:
             TemperatureScaler().fit(LOGITS, labels)
 
 
-@pytest.mark.parametrize("void", [-1, -7, 255])
+@pytest.mark.parametrize("void", [-1, -7, 255, -9_999_999, 9_999_999, 2**32 - 100])
 def test_labels_of_rows_without_a_class_can_be_ignored(void: int) -> None:
     with_void = np.where(LABELS == 4, void, LABELS)
-    with pytest.raises(ValueError, match=f"If {void} marks .*ignore_index={void}\\."):
-        TemperatureScaler().fit(LOGITS, with_void)
+    for labels in (with_void, with_void.astype(float)):
+        with pytest.raises(ValueError, match=f"If {void} marks .*_index={void}\\."):
+            TemperatureScaler().fit(LOGITS, labels)
     scaler = TemperatureScaler(ignore_index=void).fit(LOGITS, with_void)
     kept = LABELS != 4
     expected = TemperatureScaler().fit(LOGITS[kept], LABELS[kept])
     assert scaler.temperature_ == expected.temperature_
+
+
+def test_labels_of_unsuitable_forms_are_named_with_a_remedy() -> None:
+    one_hot = np.eye(10)[LABELS]
+    for sparse in (csr_matrix(one_hot), coo_array(one_hot.astype(int))):
+        for call, name in ((TemperatureScaler().fit, "y"), (calibrate, "labels")):
+            message = rf"^{name} must be a dense array, got a sparse .*\.toarray\(\)"
+            with pytest.raises(ValueError, match=message):
+                call(LOGITS, sparse)
+    with pytest.raises(ValueError, match=r"^validation labels must be a dense array"):
+        calibrate(LOGITS, LABELS, validation=(LOGITS, csr_matrix(one_hot)))
+    with pytest.raises(ValueError, match=r"^X must be a dense array, got a sparse"):
+        TemperatureScaler().fit(csr_matrix(LOGITS), LABELS)
+    expected = TemperatureScaler().fit(LOGITS, LABELS).temperature_
+    for labels in (one_hot[:, :, None], one_hot[None], LABELS[:, None, None]):
+        for call, name in ((TemperatureScaler().fit, "y"), (calibrate, "labels")):
+            message = rf"^{name} must have shape \(1500,\), .*\.squeeze\(\) does"
+            with pytest.raises(ValueError, match=message):
+                call(LOGITS, labels)
+        squeezed = TemperatureScaler().fit(LOGITS, labels.squeeze())
+        assert squeezed.temperature_ == expected
+
+
+@pytest.mark.parametrize("dtype", [float, np.float32, int])
+def test_a_number_that_is_not_one_hot_is_named(dtype: type) -> None:
+    signs = (2 * np.eye(10)[LABELS] - 1).astype(dtype)
+    for call in (TemperatureScaler().fit, calibrate):
+        with pytest.raises(ValueError, match=r"-1 in row 0\. Give .*argmax\(axis=1\)"):
+            call(LOGITS, signs)
+
+
+@pytest.mark.filterwarnings("error")
+def test_many_classes_for_the_number_of_rows_cause_no_warning() -> None:
+    generator = np.random.default_rng(0)
+    logits = 3 * generator.normal(size=(400, 5000))
+    labels = (logits + generator.gumbel(size=logits.shape)).argmax(axis=1)
+    assert len(np.unique(labels)) > len(labels) / 2
+    scaler = TemperatureScaler().fit(logits, labels)
+    assert scaler.temperature_ == pytest.approx(1, abs=0.1)
 
 
 def test_a_test_split_without_labels_is_refused_as_such() -> None:
@@ -193,6 +234,8 @@ def test_a_test_split_without_labels_is_refused_as_such() -> None:
         TemperatureScaler().fit(torch.tensor(LOGITS), torch.tensor(nothing))
     with pytest.raises(ValueError, match="are all -1, so no row has a class"):
         calibrate(LOGITS[:, :1], nothing)
+    with pytest.raises(ValueError, match="are all -1234567, so no row has a class"):
+        calibrate(LOGITS, 1234567.0 * nothing)
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 import torch
 from PIL import Image
+from scipy.sparse import csr_matrix
 
 from softmax_temperature.dataset_statistics import STATISTICS
 from softmax_temperature.heuristic.ridge import (
@@ -340,6 +341,17 @@ def test_embeddings_too_large_for_float32_are_not_called_infinite() -> None:
     infinite[3, 0] = torch.inf
     with pytest.raises(ValueError, match="row 3 holds NaN or infinity"):
         suggest_temperature(infinite, labels)
+
+
+def test_sparse_arrays_are_refused_by_name() -> None:
+    embeddings, labels = clustered(120)
+    with pytest.raises(ValueError, match=r"^embeddings must be a .*\.toarray\(\) does"):
+        suggest_temperature(csr_matrix(embeddings), labels)
+    one_hot = csr_matrix(np.eye(int(labels.max()) + 1)[labels])
+    with pytest.raises(
+        ValueError, match=r"^labels must be a dense array, got a sparse"
+    ):
+        suggest_temperature(embeddings, one_hot)
 
 
 def test_a_file_without_a_heuristic_is_named_in_one_short_line(tmp_path: Path) -> None:

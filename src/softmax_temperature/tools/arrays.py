@@ -81,6 +81,7 @@ from softmax_temperature.tools.tables import (
     arrays_of,
     check_same_order,
     explained,
+    label_text,
     listed,
     numbered_columns,
     numbered_key,
@@ -639,11 +640,25 @@ def _dense(tensor: Tensor) -> Tensor:
     return tensor.float() if narrow else tensor
 
 
-def check_given(values: Any, labels: Any, name: str) -> None:
+def check_given(
+    values: Any, labels: Any, name: str, label_name: str = "labels"
+) -> None:
     """Check the names and types that are lost when scores and labels become arrays."""
+    check_not_sparse(values, name)
+    check_not_sparse(labels, label_name)
     check_exact_labels(labels)
     check_frame(values, labels, name)
     check_one_hot_columns(values, labels, name)
+
+
+def check_not_sparse(values: Any, name: str) -> None:
+    """Refuse a sparse array or matrix of SciPy; SciPy is not imported."""
+    if type(values).__module__.startswith("scipy.sparse"):
+        raise ArgumentError(
+            f"{name} must be a dense array, got a sparse {type(values).__name__} of "
+            f"shape {values.shape}",
+            "Convert it, as .toarray() does.",
+        )
 
 
 def check_frame(values: Any, labels: Any, name: str, *, classes: bool = True) -> None:
@@ -1182,14 +1197,17 @@ def class_numbers(
     Raises:
         ValueError: If the labels are neither whole numbers nor one-hot.
     """
+    check_label_dimensions(labels.shape, scores, name)
     if labels.ndim != 2 or len(labels) != scores[0]:
         return whole_numbers(labels, name)
     if labels.shape[1] == 1:
         return whole_numbers(labels[:, 0], name)
-    if not np.isin(labels, (0, 1)).all():
+    odd = ~np.isin(labels, (0, 1))
+    if odd.any():
         raise ArgumentError(
             f"{name} must have shape ({scores[0]},), one per row, or be one-hot, "
-            f"got {labels.dtype} {labels.shape}",
+            f"got {labels.dtype} {labels.shape} with {label_text(labels[odd][0])} in "
+            f"row {odd.any(axis=1).argmax()}",
             "Give one class for each row, such as labels.argmax(axis=1).",
         )
     if labels.shape != tuple(scores):
@@ -1207,6 +1225,25 @@ def class_numbers(
             f"{SEVERAL_CLASSES}",
         )
     return torch.from_numpy(labels.argmax(axis=1))
+
+
+def check_label_dimensions(
+    labels: Sequence[int], scores: Sequence[int], name: str
+) -> None:
+    """Refuse labels with dimensions of length 1 that only have to be dropped.
+
+    Args:
+        labels: Shape of the labels.
+        scores: Shape of the scores, (n, classes).
+        name: Name of the labels in messages.
+    """
+    squeezed = tuple(length for length in labels if length != 1)
+    if len(labels) > 2 and squeezed in (tuple(scores), tuple(scores[:1])):
+        raise ArgumentError(
+            f"{name} must have shape ({scores[0]},), one per row, or be one-hot, got "
+            f"{tuple(labels)}",
+            "Drop the dimensions of length 1, as .squeeze() does.",
+        )
 
 
 def whole_numbers(values: NDArray[Any], name: str) -> Tensor:
@@ -1227,7 +1264,8 @@ def whole_numbers(values: NDArray[Any], name: str) -> Tensor:
     if wrong.any():
         row = np.flatnonzero(wrong.reshape(len(values), -1).any(axis=1))[0]
         raise ArgumentError(
-            f"{name} must be whole numbers, got {values[wrong].flat[0]} in row {row}",
+            f"{name} must be whole numbers, got {label_text(values[wrong].flat[0])} in "
+            f"row {row}",
             "Number the classes from 0, and remove rows without a class.",
         )
     return torch.from_numpy(values.astype(np.int64))
@@ -1250,7 +1288,7 @@ def check_some_class(labels: NDArray[Any], name: str) -> None:
     low = labels.min()
     if low < 0 and (labels == low).all():
         raise ArgumentError(
-            f"{name} are all {low:g}, so no row has a class",
+            f"{name} are all {label_text(low)}, so no row has a class",
             "Give rows with classes. The test split of a public benchmark may have "
             "none, so use its validation split.",
         )

@@ -368,7 +368,7 @@ def calibrate(
     check_given(logits, labels, kind)
     if validation is not None:
         _check_validation(validation, fit_on)
-        check_given(*validation, f"validation {kind}")
+        check_given(*validation, f"validation {kind}", "validation labels")
         check_same_columns(logits, validation[0], f"validation {kind}")
         fit_on = "validation"
         fitted, reported = _given_rows(logits, labels, kind, validation, ignore_index)

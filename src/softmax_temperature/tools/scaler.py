@@ -59,6 +59,7 @@ from softmax_temperature.tools.arrays import (
     as_numpy,
     check_dense,
     check_given,
+    check_label_dimensions,
     check_some_class,
     check_unmasked_entries,
     checked_logits,
@@ -80,7 +81,12 @@ from softmax_temperature.tools.softmax_outputs import (
     check_not_of_softmax,
     check_not_softmax_row,
 )
-from softmax_temperature.tools.tables import around, around_difference, numbered_key
+from softmax_temperature.tools.tables import (
+    around,
+    around_difference,
+    label_text,
+    numbered_key,
+)
 
 TAKE_LOGITS = (
     "Give the scores before the softmax, or the logarithms of the probabilities."
@@ -167,7 +173,7 @@ class TemperatureScaler(
         _check_scores(X)
         _check_real(y, "y")
         _check_two_dimensions(X)
-        check_given(X, y, "X")
+        check_given(X, y, "X", "y")
         columns = column_names(X)
         categories = getattr(getattr(y, "dtype", None), "categories", ())
         void = check_count(self.ignore_index, "ignore_index", least=-(2**63))
@@ -291,7 +297,7 @@ class TemperatureScaler(
             self, logits, labels, multi_output=True, **ARRAYS
         )
         _check_values(logits)
-        check_classification_targets(labels)
+        _check_targets(labels)
         if labels.ndim == 2 and labels.shape[1] == 1:
             labels = column_or_1d(labels, warn=True)
         return logits, labels
@@ -449,10 +455,16 @@ def _as_array(values: Any) -> Any:
 
 
 def _check_lengths(logits: Any, labels: Any) -> None:
-    """Refuse a table and labels with different numbers of rows."""
+    """Refuse a table and labels with different numbers of rows.
+
+    Labels with dimensions of length 1 that only have to be dropped are refused, too.
+    """
     table = tuple(getattr(logits, "shape", ()))
     label_shape = tuple(getattr(labels, "shape", ()))
-    if len(table) == 2 and table[0] and label_shape and label_shape[0] != table[0]:
+    if len(table) != 2 or not table[0] or not label_shape:
+        return
+    check_label_dimensions(label_shape, table, "y")
+    if label_shape[0] != table[0]:
         raise ArgumentError(
             f"labels must have shape ({table[0]},), one per row, got {label_shape}",
             label_shape_remedy(label_shape, table),
@@ -476,6 +488,18 @@ def _check_classes_known(labels: Any) -> None:
     wrong = np.flatnonzero(np.isnan(plain))
     if len(wrong):
         raise _no_class("nan", wrong[0])
+
+
+def _check_targets(labels: NDArray[Any]) -> None:
+    """Let scikit-learn refuse labels that are no classes, such as fractions.
+
+    Its warning of many classes for the number of rows is not shown: a language model
+    has more classes than there are rows.
+    """
+    with warnings.catch_warnings():
+        message = "The number of unique classes is greater than 50%"
+        warnings.filterwarnings("ignore", message, UserWarning)
+        check_classification_targets(labels)
 
 
 def _no_class(label: object, row: int) -> ArgumentError:
@@ -518,8 +542,9 @@ def _check_one_hot(labels: NDArray[Any]) -> None:
     row = labels[wrong[0]]
     if np.isnan(row).any():
         raise _no_class("nan", wrong[0])
+    odd = row[~np.isin(row, (0, 1))].max()
     raise ArgumentError(
-        f"y must hold one class for each row, or be one-hot, got {row.max():.6g} in "
+        f"y must hold one class for each row, or be one-hot, got {label_text(odd)} in "
         f"row {wrong[0]}",
         "Give the classes, such as y.argmax(axis=1).",
     )
@@ -601,9 +626,10 @@ def _numbered(labels: NDArray[Any], columns: int) -> tuple[NDArray[Any], NDArray
         )
         others = _no_columns(classes, columns)
         if len(others) == 1:
+            other = label_text(others[0])
             remedy += (
-                f" If {others[0]:g} marks rows without a class, such as a background, "
-                f"pass ignore_index={others[0]:g}."
+                f" If {other} marks rows without a class, such as a background, pass "
+                f"ignore_index={other}."
             )
         if pair_classes(columns) == len(classes) < columns:
             remedy += (

@@ -38,6 +38,7 @@ from softmax_temperature.tools.arrays import (
     as_numpy,
     check_exact_labels,
     check_frame,
+    check_not_sparse,
     check_other_rows,
     class_numbers,
     split_rows,
@@ -292,6 +293,8 @@ def checked_rows(
     Raises:
         ValueError: If an array is malformed, or a label is not in `classes`.
     """
+    check_not_sparse(embeddings, f"{name}embeddings")
+    check_not_sparse(labels, f"{name}labels")
     check_frame(embeddings, labels, f"{name}embeddings", classes=False)
     raw = as_numpy(embeddings)
     if raw.dtype.kind not in "fiu":

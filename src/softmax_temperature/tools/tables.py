@@ -578,8 +578,15 @@ def around(names: Sequence[object], place: int) -> str:
     if place > MOST_NAMED - 2:
         start = max(0, min(place - 1, len(names) - MOST_NAMED))
     end = start + MOST_NAMED
-    text = ", ".join(str(name) for name in names[start:end])
+    text = ", ".join(label_text(name) for name in names[start:end])
     return f"{'..., ' if start else ''}{text}{', ...' if end < len(names) else ''}"
+
+
+def label_text(label: object) -> str:
+    """The text of a label; whole numbers have all their digits, and no decimals."""
+    if isinstance(label, float | np.floating) and float(label).is_integer():
+        return str(int(label))
+    return str(label)
 
 
 def around_difference(names: Sequence[str], others: Sequence[str]) -> tuple[str, str]:
