@@ -294,7 +294,7 @@ def test_probabilities_without_a_number_for_the_label_are_refused() -> None:
     }
     forms["sparse"] = forms["sparse"] / forms["sparse"].sum(1, keepdim=True)
     for name, form in forms.items():
-        with pytest.raises(ValueError, match=r"are 0 for the label in \d+ of 600") as e:
+        with pytest.raises(ValueError, match=r"of the label are 0 in \d+ of 600") as e:
             checked_logits(form, labels, "probs")
         assert "Give the logits" in str(e.value), name
 
