@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+from numpy.typing import NDArray
 from scipy.sparse import coo_array, csr_matrix
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_iris
@@ -208,7 +209,7 @@ def test_labels_of_unsuitable_forms_are_named_with_a_remedy() -> None:
 
 @pytest.mark.parametrize("dtype", [float, np.float32, int])
 def test_a_number_that_is_not_one_hot_is_named(dtype: type) -> None:
-    signs = (2 * np.eye(10)[LABELS] - 1).astype(dtype)
+    signs: NDArray[Any] = (2 * np.eye(10)[LABELS] - 1).astype(dtype)
     for call in (TemperatureScaler().fit, calibrate):
         with pytest.raises(ValueError, match=r"-1 in row 0\. Give .*argmax\(axis=1\)"):
             call(LOGITS, signs)
