@@ -391,7 +391,7 @@ def test_probabilities_too_small_for_float32_keep_their_logits(
     options: dict[str, Any] = {"fit_on": "all", "bootstrap": 0}
     if dtype == torch.float32:
         # If the zeros were accepted, the temperature would be half of the right one.
-        with pytest.raises(ValueError, match="are 0 for the label in"):
+        with pytest.raises(ValueError, match="of the label are 0 in"):
             calibrate(probs, labels, kind="probs", **options)
         return
     ours = calibrate(probs, labels, kind="probs", **options).temperature
