@@ -79,6 +79,42 @@ def test_a_ratio_is_measured_by_its_logarithm() -> None:
     assert contrast.unit == "logarithm of the ratio of accuracy"
 
 
+def test_a_contrast_of_a_metric_that_no_run_has_names_the_metric() -> None:
+    misspelt = Metric("brier_scor", scaled=True, label="Brier score")
+    contrast = replace(FOCAL_AGAINST_CE, of=misspelt)
+    said = contrast.measure(two_losses()).missing[""]
+    assert said == (
+        "no run with loss = focal, gamma = 3.0 has a value: "
+        "brier_scor after scaling on split 'test'"
+    )
+    of_second = replace(FOCAL_AGAINST_CE, of_second=Metric("acuracy"))
+    said = of_second.measure(two_losses()).missing[""]
+    assert said == "no run with loss = ce has a value: acuracy on split 'test'"
+    said = Mean(of=misspelt, among=CE).measure(two_losses()).missing[""]
+    assert said.startswith("no run of this study has a value: brier_scor")
+
+
+def test_a_lost_run_is_the_reason_only_if_all_runs_are_lost() -> None:
+    misspelt = replace(FOCAL_AGAINST_CE, of=Metric("acuracy"))
+    runs = two_losses()
+    is_first = runs.table.index == runs.table.index[0]
+    one_lost = replace(runs, table=runs.table.assign(diverged=is_first))
+    all_lost = replace(runs, table=runs.table.assign(diverged=True))
+    for contrast in (misspelt, Mean(of=Metric("acuracy"), among=CE)):
+        said = contrast.measure(one_lost).missing[""]
+        assert said.endswith("has a value: acuracy on split 'test'")
+        assert "3 of 3 diverged" in contrast.measure(all_lost).missing[""]
+
+
+def test_runs_that_share_no_seed_have_no_pairs() -> None:
+    runs = two_losses()
+    is_focal = runs.table["loss"] == "focal"
+    seeds = runs.table["seed"] + 10 * is_focal
+    apart = replace(runs, table=runs.table.assign(seed=seeds))
+    said = FOCAL_AGAINST_CE.measure(apart).missing[""]
+    assert said == "no two runs of this study share all but what is compared"
+
+
 def test_a_part_for_each_value_of_a_factor() -> None:
     rows = [{"loss": "ce", "gamma": None, "seed": 0, "value": 0.5}]
     for gamma in (1.0, 3.0):

@@ -99,7 +99,28 @@ def test_lost_seeds(counts: tuple[int, int, int], said: str) -> None:
         stuck_seeds=counts[1],
         runs=counts[2],
     )
-    assert lost["status"][0] == (said if sum(counts[:2]) == counts[2] else "measured")
+    assert lost["status"][0] == (said if sum(counts[:2]) == counts[2] else "no value")
+
+
+def test_a_value_that_no_finished_run_has_is_shown_as_such_in_its_row() -> None:
+    rows = [
+        {"metric": "ece", "ours": 0.3, "ours_sd": 0.02, "seeds": 3},
+        {"metric": "s99_accuracy", "ours": np.nan, "ours_sd": np.nan, "seeds": 0},
+    ]
+    about = {"task": "toy", "dataset": "a", "network": "n", "runs": 3}
+    table = beside_printed(
+        pd.DataFrame([{**about, "diverged_seeds": 0, **row} for row in rows]),
+        pd.DataFrame(columns=[*KEYS[1:], "published"]),
+        KEYS,
+        columns=COLUMNS,
+        profiles=lambda *_: ("paper",),
+    )
+    assert table["status"].tolist() == ["measured", "no value"]
+    laid_out = wide(table, across="metric")
+    (shown,) = laid_out.to_dict("records")
+    assert shown["accuracy above 99 % confidence (%)"] == "no value"
+    assert shown["runs"].startswith("n = 3: ECE")
+    assert shown["runs"].endswith("n = 0: accuracy above 99 % confidence (%)")
 
 
 def test_the_width_of_a_table_is_that_of_its_longest_words_and_numbers() -> None:
@@ -242,10 +263,9 @@ def test_every_number_of_the_committed_results_has_its_place(
     for path in sorted((project_root / "results" / profile).glob("*/tables/*.csv")):
         table = pd.read_csv(path)
         if {"ours", "published"} <= set(table.columns):
-            ours = (
-                table["ours"].notna().sum()
-                + table.reindex(columns=["status"])["status"].eq("diverged").sum()
-            )
+            status = table.reindex(columns=["status"])["status"]
+            instead = status.isin(["diverged", "no value"])
+            ours = table["ours"].notna().sum() + instead.sum()
             across = next(
                 (name for name in ("method", "mode", "row") if name in table), None
             )

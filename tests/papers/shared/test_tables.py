@@ -66,6 +66,14 @@ def test_means_are_shown_next_to_printed_numbers() -> None:
     assert row["cells"] == "made/ce-0; made/ce-1"
 
 
+def test_a_row_is_measured_only_if_a_run_has_a_value() -> None:
+    misspelt = replace(TABLE, numbers=(Number("accuracy", Metric("acuracy")),))
+    runs = runs_of(trained(0.7, 0.8))
+    assert only_row(TABLE.make(runs), dataset="cifar10")["status"] == "measured"
+    row = only_row(misspelt.make(runs), dataset="cifar10")
+    assert row[["seeds", "status"]].tolist() == [0, "no value"]
+
+
 def test_a_printed_number_that_was_not_run_names_the_profile_that_gives_it() -> None:
     table = TABLE.make(runs_of(trained(0.7, 0.8)))
     assert len(table) == 2

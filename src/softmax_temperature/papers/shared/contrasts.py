@@ -24,7 +24,12 @@ import pandas as pd
 
 from softmax_temperature.papers.shared.display import value_label
 from softmax_temperature.papers.shared.factors import ALL, Where, where
-from softmax_temperature.papers.shared.metrics import Measure, lost_text
+from softmax_temperature.papers.shared.metrics import (
+    Measure,
+    is_lost,
+    lost_text,
+    source_text,
+)
 from softmax_temperature.papers.shared.registry import REGISTERED_AS
 from softmax_temperature.papers.shared.runs import (
     CELL,
@@ -292,7 +297,9 @@ class Declared(Contrast):
         chosen = runs.select(self.among)
         if chosen.empty:
             return f"no run for {self.among}"
-        return lost_text(chosen) or f"no run of this study has a value: {self.of.unit}"
+        if is_lost(chosen).all():
+            return lost_text(chosen)
+        return f"no run of this study has a value: {source_text(self.of)}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -389,12 +396,16 @@ class Difference(Declared):
         return rows.assign(number=measure.of(runs, distinct)).set_index(keys)
 
     def _why_none(self, runs: Runs) -> str:
-        for side in (self.first, self.second):
+        sides = ((self.first, self.of), (self.second, self.of_second or self.of))
+        for side, measure in sides:
             rows = runs.select(self.among, side)
             if rows.empty:
                 return f"no run with {side}, of those for {self.among}"
-            if lost_text(rows) and self.of.of(runs, rows).isna().all():
+            if measure.of(runs, rows).notna().any():
+                continue
+            if is_lost(rows).all():
                 return f"every run is lost: {lost_text(rows)}"
+            return f"no run with {side} has a value: {source_text(measure)}"
         return "no two runs of this study share all but what is compared"
 
 

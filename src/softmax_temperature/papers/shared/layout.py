@@ -20,6 +20,7 @@ from softmax_temperature.papers.shared.tables import (
     DIVERGED,
     MEASURED,
     METRIC,
+    NO_VALUE,
     OURS,
     PRINTED,
     STATUS,
@@ -37,6 +38,8 @@ _REMARKS = ("embeddings", "differs")
 Our values that differ in these columns are laid out in separate rows.
 """
 
+_INSTEAD_OF_A_VALUE = (DIVERGED, NO_VALUE)
+"""The statuses that a table shows where the value would be."""
 
 TEMPERATURE = "temperature"
 """The label of the metric "temperature"."""
@@ -131,7 +134,8 @@ def _with_texts(table: pd.DataFrame, names: list[str]) -> pd.DataFrame:
     """A copy of `table` with names and metrics as texts, and with the differences.
 
     The column `here` is true if our runs have a value, and also if all of them
-    diverged. The column `percent` is true if the metric is a share.
+    diverged or finished without a value. The column `percent` is true if the metric is
+    a share.
     """
     rows = table.copy()
     for name, default in ((STATUS, MEASURED), (METRIC, "")):
@@ -142,7 +146,7 @@ def _with_texts(table: pd.DataFrame, names: list[str]) -> pd.DataFrame:
     rows["percent"] = rows[METRIC].map(is_share).astype(bool)
     signs = np.where(rows["percent"] & ~rows[METRIC].str.contains("%"), " (%)", "")
     rows[METRIC] = rows[METRIC].map(metric_label) + signs
-    rows["here"] = rows[OURS].notna() | (rows[STATUS] == DIVERGED)
+    rows["here"] = rows[OURS].notna() | rows[STATUS].isin(_INSTEAD_OF_A_VALUE)
     if DIFFERENCE not in rows:
         unknown = pd.Series(np.nan, rows.index)
         count = rows.get("seeds", unknown)
@@ -156,10 +160,12 @@ def _texts_of_number(row: dict[Any, Any]) -> dict[str, str]:
     """The texts of our value and of the printed one, if they exist, keyed by column."""
     texts: dict[str, str] = {}
     if row["here"]:
-        ours = _with_sd(row, OURS, row[STATUS] == DIVERGED)
+        ours = _with_sd(row, OURS)
+        if row[STATUS] in _INSTEAD_OF_A_VALUE:
+            ours = row[STATUS]
         texts[row["column"]] = Linked(ours, _text(row.get(CELLS)))
     is_diverged = row.get("published_diverged", False)
-    printed = _with_sd(row, PRINTED, is_diverged)
+    printed = DIVERGED if is_diverged else _with_sd(row, PRINTED)
     if printed == MISSING:
         return texts
     if not is_diverged and pd.notna(row[DIFFERENCE]):
@@ -168,9 +174,7 @@ def _texts_of_number(row: dict[Any, Any]) -> dict[str, str]:
     return texts
 
 
-def _with_sd(row: dict[Any, Any], name: str, diverged: bool) -> str:
-    if diverged:
-        return DIVERGED
+def _with_sd(row: dict[Any, Any], name: str) -> str:
     # More than two decimal places would be finer than the grid of temperatures.
     digits = 2 if row[METRIC] == TEMPERATURE else None
     value = number(row.get(name), percent=row["percent"], digits=digits)
@@ -195,7 +199,7 @@ def _count(row: dict[Any, Any]) -> str:
     count = row.get("seeds")
     if pd.isna(count) or not row["here"]:
         return ""
-    has_remark = row[STATUS] not in {MEASURED, DIVERGED}
+    has_remark = row[STATUS] not in {MEASURED, *_INSTEAD_OF_A_VALUE}
     texts = []
     if count or not has_remark:
         texts.append(f"n = {count:.0f}")

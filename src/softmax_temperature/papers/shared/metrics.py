@@ -175,6 +175,18 @@ class Derived:
         return self.compute(runs, chosen).reindex(chosen.index)
 
 
+def source_text(measure: Measure) -> str:
+    """Say what a measure reads: the column and rows of `values.csv`, or its unit.
+
+    A `Metric` is named by its column even if it has a label, because the label would
+    hide a misspelt name.
+    """
+    if not isinstance(measure, Metric):
+        return measure.unit
+    scaling = " after scaling" if measure.scaled else ""
+    return f"{measure.name}{scaling} on split {measure.split!r}"
+
+
 def is_lost(table: pd.DataFrame) -> pd.Series[bool]:
     """Whether each run in `table` diverged or got stuck."""
     lost = pd.Series(False, index=table.index)

@@ -26,6 +26,11 @@ from softmax_temperature.papers.shared.runs import SEED, Runs, cell_names
 from softmax_temperature.papers.shared.sources import CELLS, together
 
 MEASURED = "measured"
+NO_VALUE = "no value"
+"""The status of a value that no finished run has.
+
+For example, there is no accuracy above 99 % confidence if no prediction is that sure.
+"""
 DIVERGED = "diverged"
 STUCK = "stuck"
 NOT_RUN = "not run: "
@@ -353,15 +358,17 @@ def not_run(profiles: Sequence[str], studies: Collection[str]) -> str:
 
 
 def _statuses(rows: pd.DataFrame) -> list[str]:
-    """The status of each value: measured, or how all its seeds were lost."""
+    """The status of each value: measured, no value, or how all its seeds were lost."""
     statuses = []
     for _, row in rows.iterrows():
         diverged = row["diverged_seeds"]
         stuck = row.get("stuck_seeds", 0)
-        if row["runs"] > diverged + stuck:
+        if row["runs"] <= diverged + stuck:
+            statuses.append(lost_seeds(diverged, stuck, row["runs"]))
+        elif row["seeds"]:
             statuses.append(MEASURED)
         else:
-            statuses.append(lost_seeds(diverged, stuck, row["runs"]))
+            statuses.append(NO_VALUE)
     return statuses
 
 
