@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import sys
 from pathlib import Path
 from subprocess import run
@@ -108,6 +109,27 @@ def test_stages_depend_on_the_code_that_makes_a_papers_records_and_notebook(
             assert found.name == "__init__.py" or any(
                 found.is_relative_to(ROOT / dep) for dep in deps
             ), module
+
+
+def test_git_ignores_the_lists_of_shown_files_except_those_in_the_lock(
+    tmp_path: Path,
+) -> None:
+    shutil.copy(ROOT / ".gitignore", tmp_path)
+    lists = {"results/mini/shown/focal", "results/text/shown/focal"}
+    for name in lists:
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).touch()
+    for command in (["init", "--quiet"], ["add", "."]):
+        run(["git", *command], cwd=tmp_path, check=True)  # noqa: S607
+    listed = run(
+        ["git", "ls-files", "results"],  # noqa: S607
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    in_lock = {name for name in lists if name in (ROOT / "dvc.lock").read_text()}
+    assert set(listed.stdout.split()) == in_lock == {"results/mini/shown/focal"}
 
 
 def test_papers_are_a_matrix() -> None:

@@ -59,6 +59,13 @@ def test_the_section_becomes_the_parameters_of_the_notebook(results: Path) -> No
     assert beside is None
 
 
+def test_a_notebook_of_another_study_needs_neither_its_profile_nor_all_papers(
+    results: Path,
+) -> None:
+    params = asked(study="other").model_copy(update={"papers": ["focal"]})
+    assert view_of(params, "cooling", results=results).study == "other"
+
+
 @pytest.mark.parametrize(
     ("section", "says"),
     [
