@@ -419,8 +419,10 @@ def test_pages_count_the_verdicts_of_secondary_studies_as_the_command_does(
     parts = [rf"{count} (?:are )?{word}" for count, word in counts]
     lead = rf"of the {len(untested)} (?:untested )?claims(?:, one of them ours)?, "
     between = r"(?: in secondary studies)?(?: \(.*?\))?(?:, | and )"
-    page = prose(f"docs/{paper}.md")
-    assert re.search(rf"{lead}{between.join(parts)}\b", page), parts
+    name = f"docs/{paper}.md"
+    assert re.search(rf"{lead}{between.join(parts)}\b", prose(name)), (
+        f"{name} must say: of the {len(untested)} claims, {secondary_counts(untested)}"
+    )
 
 
 def test_the_page_on_focal_loss_says_which_verdicts_all_secondary_studies_share() -> (
@@ -496,6 +498,23 @@ def test_the_main_claims_of_focal_loss_are_untested() -> None:
     untested = untested_claims(CLAIMS["focal"])
     assert main <= {claim.primary["id"] for claim in untested}
     assert {claim.primary["primary"] for claim in untested} == {"focal_full"}
+
+
+def test_the_page_on_adding_names_an_expression_that_selects_the_tests_of_counts() -> (
+    None
+):
+    (expression,) = re.findall(
+        r'`pytest tests/test_docs\.py -k "([^"]+)"`', prose("docs/adding.md")
+    )
+    words = expression.split(" or ")
+    counting = [
+        name
+        for name, test in globals().items()
+        if name.startswith("test_") and "assert_says" in test.__code__.co_names
+    ]
+    assert len(counting) > 3
+    for name in counting:
+        assert any(word in name for word in words), f"{name} lacks {expression}"
 
 
 def test_an_inconclusive_claim_of_cooling_is_contradicted_elsewhere() -> None:
