@@ -16,6 +16,7 @@ from softmax_temperature.runner.errors import InputError
 from softmax_temperature.runner.fingerprint import PACKAGE, project_files
 from softmax_temperature.stages.focal import train_focal
 from softmax_temperature.tools.programs import require_dependencies
+from softmax_temperature.tools.project import plan, summary
 from tests.conftest import ROOT
 from tests.profiles import profile
 
@@ -145,6 +146,21 @@ def test_a_stage_refuses_a_file_that_dvc_does_not_watch(project: Path) -> None:
         require_dependencies("train_focal", cells)
     write_graph(project, stage | {"deps": ["my_losses.py", "my_maths.py"]})
     require_dependencies("train_focal", cells)
+
+
+def test_a_plan_promises_no_cells_that_the_stage_would_refuse(project: Path) -> None:
+    params = smoke({"Poly": POLY})
+    stage = {"cmd": "python pipeline/train_focal.py", "deps": ["src"]}
+    write_graph(project, stage)
+    with pytest.raises(InputError) as refused:
+        require_dependencies("train_focal", train_focal.cells(params))
+    plans = {stage.stage: stage for stage in plan(params)}
+    assert plans["train_focal"].note == str(refused.value)
+    assert plans["train_focal"].to_run == ()
+    assert str(refused.value) in summary(list(plans.values()), params)
+    write_graph(project, stage | {"deps": ["my_losses.py", "my_maths.py"]})
+    plans = {stage.stage: stage for stage in plan(params)}
+    assert "digits/Poly/0" in plans["train_focal"].to_run
 
 
 def write_graph(project: Path, stage: dict[str, Any]) -> None:

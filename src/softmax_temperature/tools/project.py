@@ -31,6 +31,7 @@ from softmax_temperature.runner.fingerprint import PACKAGE
 from softmax_temperature.runner.loading import uncollected
 from softmax_temperature.stages import label, stages_of
 from softmax_temperature.stages.inputs import missing_lines, without_missing
+from softmax_temperature.tools.programs import require_dependencies
 
 LOCK = Path("dvc.lock")
 # Maximum number of cells to run that a plan lists by name.
@@ -51,7 +52,8 @@ class StagePlan:
         minutes_per_cell: Mean minutes per cell when the profile last ran; None if no
             run is recorded.
         unknown: Number of cells that would run and for which no run is recorded.
-        note: The reason why the cells cannot be listed.
+        note: The reason why the cells cannot be listed, or why the stage would refuse
+            to run them.
         gpu_hours: Estimate for all cells of the stage, from the parameters; None if
             there is no estimate, no cell would run, or minutes are recorded.
     """
@@ -85,16 +87,18 @@ def plan(params: Params) -> list[StagePlan]:
     # Import all stages first. Declaring cells can load a library that complains at exit
     # about objects that a later import has hidden from the garbage collector.
     with uncollected():
-        stages = {
-            name: stages_of(Path(content["cmd"].split()[1]).stem)
+        programs = {
+            name: Path(content["cmd"].split()[1]).stem
             for name, content in read_yaml(Path("dvc.yaml"))["stages"].items()
         }
+        stages = {name: stages_of(program) for name, program in programs.items()}
     for name, stages_of_name in stages.items():
         if not stages_of_name:
             plans.append(StagePlan(name, None))
         for stage in stages_of_name:
             try:
                 cells = stage.cells(params)
+                require_dependencies(programs[name], cells)
             except InputError as error:
                 note = _note(error, params)
                 hours = params.compute.gpu_hours.get(stage.name)
