@@ -28,6 +28,7 @@ from ruamel.yaml import YAML
 from softmax_temperature.tools import locked
 from softmax_temperature.tools.locked import needed, read_pins
 from tests.conftest import ROOT
+from tests.profiles import rendered
 
 PYTHONS = ("3.11", "3.12", "3.13")
 PLATFORMS = {
@@ -432,8 +433,10 @@ def test_make_repro_ends_with_its_report_and_its_verdict(
     """Make runs the real recipe, with one-line programs in place of DVC and the
     project's command.
     """
-    for name in ("Makefile", "params.yaml", "requirements.lock"):
+    for name in ("Makefile", "requirements.lock"):
         shutil.copy(ROOT / name, tmp_path)
+    text, _ = rendered("smoke")
+    (tmp_path / "params.yaml").write_text(text, encoding="utf-8")
     programs = tmp_path / ".venv" / "bin"
     programs.mkdir(parents=True)
     for name, line in {
@@ -448,4 +451,4 @@ def test_make_repro_ends_with_its_report_and_its_verdict(
     monkeypatch.setenv("PYTHONPATH", str(ROOT / "src"))
     printed = make("repro", "READY=", folder=tmp_path)
     last = [line for line in printed.splitlines() if line][-3:]
-    assert last == ["ran", "The report: results/mini/index.html", "judged"]
+    assert last == ["ran", "The report: results/smoke/index.html", "judged"]
