@@ -79,6 +79,22 @@ def test_a_ratio_is_measured_by_its_logarithm() -> None:
     assert contrast.unit == "logarithm of the ratio of accuracy"
 
 
+@pytest.mark.parametrize("loss", ["ce", "focal"])
+def test_a_ratio_has_no_estimate_if_a_value_is_0(loss: str) -> None:
+    runs = two_losses()
+    run = runs.table.index[runs.table["loss"] == loss][0]
+    is_zero = runs.measurements["run"] == run
+    values = runs.measurements["value"].mask(is_zero, 0.0)
+    zero = replace(runs, measurements=runs.measurements.assign(value=values))
+    contrast = Ratio(of=ACCURACY, first=FOCAL_3, second=CE)
+    measurement = contrast.measure(zero)
+    assert measurement.parts == {}
+    assert measurement.missing[""] == (
+        "in 1 of 3 pairs a value is 0, so their ratio has no logarithm: "
+        "accuracy on split 'test'"
+    )
+
+
 def test_a_contrast_of_a_metric_that_no_run_has_names_the_metric() -> None:
     misspelt = Metric("brier_scor", scaled=True, label="Brier score")
     contrast = replace(FOCAL_AGAINST_CE, of=misspelt)

@@ -411,18 +411,34 @@ class Difference(Declared):
 
 @dataclass(frozen=True, kw_only=True)
 class Ratio(Difference):
-    """The logarithm of the ratio of two paired runs' metrics, averaged over tasks."""
+    """The logarithm of the ratio of two paired runs' metrics, averaged over tasks.
+
+    If a value is 0, there is no estimate: the other pairs alone would be biased.
+    """
 
     @property
     def unit(self) -> str:
         """The unit of the estimates."""
         return self.unit_as or f"logarithm of the ratio of {self.of.unit}"
 
+    def _whole(self, runs: Runs) -> Evidence:
+        differences = self.differences(runs)
+        infinite = int((~np.isfinite(differences)).sum())
+        if infinite:
+            reason = (
+                f"in {infinite} of {len(differences)} pairs a value is 0, so their "
+                f"ratio has no logarithm: {source_text(self.of)}"
+            )
+            return Evidence({}, {"": reason}, all_runs(self._sides(runs)))
+        return super()._whole(runs)
+
     def _numbers(
         self, runs: Runs, chosen: pd.DataFrame, measure: Measure
     ) -> pd.DataFrame:
         rows = super()._numbers(runs, chosen, measure)
-        return rows.assign(number=np.log(rows["number"]))
+        # The logarithm of 0 is -inf, which `_whole` gives as the reason.
+        with np.errstate(divide="ignore"):
+            return rows.assign(number=np.log(rows["number"]))
 
 
 @dataclass(frozen=True, kw_only=True)
