@@ -5,10 +5,12 @@ import signal
 import subprocess
 import sys
 import time
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
 
+from softmax_temperature.runner import progress
 from softmax_temperature.runner.artifacts import (
     UNFINISHED,
     find_artifacts,
@@ -32,6 +34,32 @@ def started(*words: str, folder: Path, step: int) -> subprocess.Popen[str]:
     assert process.stderr is not None
     assert any(f": {step}/" in line for line in process.stderr), "ended too early"
     return process
+
+
+def stage_in_a_copy_of_this_process(folder: Path, stage: str, stderr: int) -> None:
+    """Run a stage, whose progress goes to the file descriptor `stderr`."""
+    os.chdir(folder)
+    sys.stderr = os.fdopen(stderr, "w", buffering=1)
+    progress.SECONDS_BETWEEN_LINES = 0.0
+    work.run_stage(stage)
+
+
+def kill_at(step: int, *, stage: str, folder: Path) -> None:
+    """Kill a process that runs a stage once a cell has reported step `step`.
+
+    The process is forked from this one, which has already imported torch.
+    """
+    reader, writer = os.pipe()
+    process = get_context("fork").Process(
+        target=stage_in_a_copy_of_this_process, args=(folder, stage, writer)
+    )
+    process.start()
+    os.close(writer)
+    with os.fdopen(reader) as lines:
+        assert any(f": {step}/" in line for line in lines), "ended too early"
+        process.kill()
+    process.join(SECONDS)
+    assert process.exitcode == -signal.SIGKILL
 
 
 def expect_whole(folder: Path) -> None:
@@ -103,8 +131,7 @@ def test_a_killed_search_or_training_ends_with_the_same_bytes(
         for name in ("prepared", "embeddings"):
             (folder / "data" / name).symlink_to(prepared / "data" / name)
     output = work.STAGES[stage].output
-    with started("tests.faults.work", stage, folder=killed, step=step) as process:
-        process.kill()
+    kill_at(step, stage=stage, folder=killed)
     assert list(killed.rglob("checkpoint.pt"))
     assert not (killed / output).exists()
     for folder in (killed, expected):

@@ -1,15 +1,12 @@
-"""Runs one stage with small parameters: python -m tests.faults.work STAGE."""
+"""Runs one stage with small parameters."""
 
-import sys
 from typing import Any
 
 from softmax_temperature.params import Params
-from softmax_temperature.runner import progress
 from softmax_temperature.stages.classifier_temperature import search
 from softmax_temperature.stages.cooling import train_cooling
 from softmax_temperature.stages.embeddings import embed
 from softmax_temperature.stages.fetch import fetch
-from softmax_temperature.tools.programs import exit_code
 from tests.pipeline.whole_runs import changed, run
 from tests.profiles import profile
 
@@ -56,8 +53,3 @@ def params() -> Params:
 def run_stage(name: str) -> None:
     """Run a stage in the current folder."""
     run(params(), STAGES[name])
-
-
-if __name__ == "__main__":
-    progress.SECONDS_BETWEEN_LINES = 0.0
-    sys.exit(exit_code(lambda: run_stage(sys.argv[1])))

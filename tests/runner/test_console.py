@@ -101,7 +101,7 @@ MAIN = "from softmax_temperature.tools.cli import main; main()"
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
-@pytest.mark.parametrize("arguments", ["--version", "--help", "scorecard"])
+@pytest.mark.parametrize("arguments", ["--version", "--help"])
 def test_a_full_standard_output_is_one_line(
     arguments: str, unbuffered: str, project: Path
 ) -> None:
@@ -120,19 +120,53 @@ def test_a_full_standard_output_is_one_line(
     assert line.startswith("error: standard output: cannot be written (No space left")
 
 
-def test_files_are_written_before_standard_output_is(project: Path) -> None:
+def printed_to_full_output(
+    *arguments: str,
+    write_through: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> str:
+    """Run a command in this process, and return what it says of its full output."""
+    monkeypatch.setattr(sys, "argv", ["softmax-temperature", *arguments])
+    full = io.TextIOWrapper(
+        io.FileIO("/dev/full", "w") if write_through else io.open("/dev/full", "wb"),
+        write_through=write_through,
+    )
+    with full, monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", full)
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+    assert ended.value.code == 2
+    return capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("project")
+@pytest.mark.parametrize("write_through", [False, True])
+def test_a_table_for_a_full_standard_output_is_one_line(
+    write_through: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    said = printed_to_full_output(
+        "scorecard",
+        write_through=write_through,
+        monkeypatch=monkeypatch,
+        capsys=capsys,
+    )
+    (line,) = said.splitlines()
+    assert line.startswith("error: standard output: cannot be written (No space left")
+
+
+def test_files_are_written_before_standard_output_is(
+    project: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     command = ["calibrate", "--sample", "--bootstrap", "0", "--output", "written"]
-    with Path("/dev/full").open("w") as full:
-        done = subprocess.run(
-            [sys.executable, "-c", MAIN, *command],
-            cwd=project,
-            stdout=full,
-            stderr=subprocess.PIPE,
-            text=True,
-            check=False,
-        )
-    assert done.returncode == 2
-    assert done.stderr.endswith("Written files are complete.\n")
+    said = printed_to_full_output(
+        *command, write_through=False, monkeypatch=monkeypatch, capsys=capsys
+    )
+    assert said.endswith("Written files are complete.\n")
     names = {path.name for path in (project / "written").iterdir()}
     assert names == {"report.json", "reliability.png", "reliability.svg"}
 
