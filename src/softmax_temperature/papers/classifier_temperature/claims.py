@@ -94,9 +94,9 @@ def _against(name: str) -> Correlation:
 
 def _rank(runs: Runs, chosen: pd.DataFrame) -> str:
     """A note on the rank of feats_corr among all statistics, by |r|."""
-    optima = BEST_INVERSE_TEMPERATURE.of(runs, chosen)
+    optima = BEST_INVERSE_TEMPERATURE.of(runs, chosen).to_numpy()
     absolute = {
-        name: abs(correlation(statistic(name).of(runs, chosen), optima))
+        name: abs(correlation(statistic(name).of(runs, chosen).to_numpy(), optima))
         for name in STATISTICS
     }
     ranked = sorted(absolute, key=lambda name: -absolute[name])

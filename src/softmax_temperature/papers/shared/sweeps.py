@@ -462,7 +462,10 @@ class Correlation(Declared):
             **{name: measure.of(runs, chosen) for name, measure in columns.items()}
         )
         table = table.dropna()
-        groups = [rows for _, rows in table.groupby(self.groups)]
+        # Arrays, because each statistic is computed once per left-out group.
+        groups = [
+            rows[list(columns)].to_numpy() for _, rows in table.groupby(self.groups)
+        ]
         if len(groups) < self.fewest:
             reason = f"fewer than {self.fewest} {self.counted}"
             return Evidence({}, {"": reason}, chosen)
@@ -473,17 +476,17 @@ class Correlation(Declared):
         )
         return Evidence({"": part}, {}, chosen)
 
-    def _statistic(self, groups: Sequence[pd.DataFrame]) -> float:
-        table = pd.concat(groups)
-        r = correlation(table["x"], table["y"])
-        if self.minus is None:
+    def _statistic(self, groups: Sequence[Values]) -> float:
+        x, y, *z = np.concatenate(groups).T
+        r = correlation(x, y)
+        if not z:
             return abs(r) if self.absolute else r
-        return abs(r) - abs(correlation(table["z"], table["y"]))
+        return abs(r) - abs(correlation(z[0], y))
 
 
-def correlation(x: pd.Series[float], y: pd.Series[float]) -> float:
+def correlation(x: Values, y: Values) -> float:
     """Pearson's r of `x` and `y`; 0 if `x` is constant."""
-    if x.nunique() < 2:
+    if np.unique(x[~np.isnan(x)]).size < 2:
         return 0.0
     return float(np.corrcoef(x, y)[0, 1])
 
