@@ -4,12 +4,17 @@ They add pages of executed notebooks and other files outside docs/ to the site, 
 cards and formulas.
 """
 
+# ruff: noqa: E402 - A slow import is left out before the other imports.
 import html
 import json
 import re
+import sys
 from pathlib import Path
 from posixpath import normpath, relpath
 from typing import Any
+
+# Leave out a slow import, as `pipeline/own_source.py` does and explains.
+sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]
 
 import nbformat
 from latex2mathml.converter import convert
