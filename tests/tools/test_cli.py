@@ -13,12 +13,13 @@ import pytest
 from typer.testing import CliRunner
 
 from softmax_temperature.papers.shared.files import read_csv
+from softmax_temperature.papers.shared.records import metrics_of
 from softmax_temperature.papers.shared.results import CLAIMS
 from softmax_temperature.runner.artifacts import new_artifact, open_artifact
 from softmax_temperature.runner.cells import WORK, run_cells
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.stages.fetch import fetch
-from softmax_temperature.tools import cli, project
+from softmax_temperature.tools import cli, profiles, project
 from softmax_temperature.tools.project import StagePlan, plan, summary, verify
 from softmax_temperature.tools.verdicts import rejudge
 from tests.profiles import profile, rendered
@@ -39,16 +40,24 @@ def test_a_cell_that_has_run_is_up_to_date_and_a_reader_of_a_pending_one_is_not(
     params = profile("smoke")
     before = {stage.stage: stage for stage in plan(params)}
     assert len(before["fetch"].to_run) == before["fetch"].cells == len(params.datasets)
+    # Preparing the other data sets, drawn letters, would take seconds.
+    drawn = ("glyphs-12", "glyphs-20")
     run_cells(
-        fetch.cells(params), output=fetch.output, compute=SERIAL, seed=params.seed
+        [cell for cell in fetch.cells(params) if cell.name not in drawn],
+        output=fetch.output,
+        compute=SERIAL,
+        seed=params.seed,
     )
     after = {stage.stage: stage for stage in plan(params)}
-    assert after["fetch"].to_run == ()
+    assert after["fetch"].to_run == drawn
     assert after["embed"].to_run == before["embed"].to_run != ()
-    assert "cells up to date" in summary(list(after.values()), params)
+    lines = summary(list(after.values()), params).splitlines()
+    [line] = [line for line in lines if line.startswith("fetch ")]
+    assert "2 of 4 cells to run" in line
+    assert "4 cells up to date" in summary([StagePlan("fetch", 4)], params)
     shutil.rmtree(WORK)  # This is the state of a fresh clone after `dvc pull`.
     pulled = {stage.stage: stage for stage in plan(params)}
-    assert pulled["fetch"].to_run == ()
+    assert pulled["fetch"].to_run == drawn
 
 
 def test_a_flipped_byte_is_named_and_set_aside() -> None:
@@ -82,9 +91,9 @@ def test_damage_behind_a_link_is_found(linked: str, tmp_path: Path) -> None:
 def test_rejudging_writes_what_follows_from_the_records_and_prints_what_changed(
     project_root: Path,
 ) -> None:
-    # The study with the fewest runs.
-    study = Path("results/cifar10_cpu_cooling/cooling")
-    shown = "cifar10_cpu_cooling/cooling, "
+    # Its claims take the least time to judge.
+    study = Path("results/mini/classifier_temperature")
+    shown = "mini/classifier_temperature, "
     shutil.copytree(project_root / study, study)
     Path("data").mkdir(exist_ok=True)
     Path("data/published").symlink_to(project_root / "data/published")
@@ -97,7 +106,7 @@ def test_rejudging_writes_what_follows_from_the_records_and_prints_what_changed(
     (study / "tables/deviations.csv").write_text("where,what\nthen,another\n")
     for arguments, lines in (
         (
-            ["cifar10_cpu_cooling"],
+            ["mini"],
             [
                 f"{first['id']}: made up -> {first['verdict']}",
                 f"{second['id']}: no claim -> {second['verdict']}",
@@ -121,12 +130,7 @@ def test_rejudging_writes_what_follows_from_the_records_and_prints_what_changed(
     assert [(row["id"], row["verdict"]) for row in found] == [
         (row["id"], row["verdict"]) for row in right
     ]
-    verdicts = [row["verdict"] for row in right]
-    assert json.loads((study / "metrics.json").read_text()) == {
-        "holds": verdicts.count("holds"),
-        "fails": verdicts.count("contradicted"),
-        "open": verdicts.count("inconclusive"),
-    }
+    assert json.loads((study / "metrics.json").read_text()) == metrics_of(right)
     expected = read_csv(project_root / study / "tables/table_1.csv")
     pd.testing.assert_frame_equal(
         read_csv(study / "tables/table_1.csv"), expected, rtol=1e-9
@@ -134,6 +138,12 @@ def test_rejudging_writes_what_follows_from_the_records_and_prints_what_changed(
     assert "then,another" in (study / "tables/deviations.csv").read_text(), (
         "the code has changed since"
     )
+
+
+def test_metrics_count_the_verdicts_of_claims_that_were_tested() -> None:
+    verdicts = {"holds": 1, "contradicted": 2, "inconclusive": 3, "not tested": 4}
+    rows = [{"verdict": name} for name, count in verdicts.items() for _ in range(count)]
+    assert metrics_of(rows) == {"holds": 1, "fails": 2, "open": 3}
 
 
 @pytest.mark.parametrize(
@@ -156,13 +166,25 @@ def test_only_the_named_papers_are_rejudged(project_root: Path) -> None:
     Path("data").mkdir(exist_ok=True)
     Path("data/published").symlink_to(project_root / "data/published")
     metrics = Path("results/mini/{}/metrics.json")
-    for paper in ("focal", "cooling"):
+    for paper in ("focal", "classifier_temperature"):
         Path(str(metrics).format(paper)).write_text("{}")
-    rejudged = rejudge(["mini"], papers=["cooling"])
-    assert rejudged.files == ["changed results/mini/cooling/metrics.json"]
+    rejudged = rejudge(["mini"], papers=["classifier_temperature"])
+    changed = "changed results/mini/classifier_temperature/metrics.json"
+    assert rejudged.files == [changed]
     assert Path(str(metrics).format("focal")).read_text() == "{}"
     with pytest.raises(InputError, match=r"^--paper: unknown paper 'focl'.*'focal'"):
         rejudge(["mini"], papers=["focl"])
+
+
+@pytest.fixture
+def _profiles(project_root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The committed profiles, in a folder of the test's own, each rendered once."""
+    shutil.copytree(project_root / "profiles", "profiles")
+    monkeypatch.setattr(
+        profiles,
+        "render_profile",
+        lambda name, folder=profiles.PROFILES: rendered(name, folder),
+    )
 
 
 def write_profile(*arguments: str) -> str:
@@ -176,8 +198,8 @@ def write_profile(*arguments: str) -> str:
     return str(ran.exception)
 
 
-def test_a_profile_does_not_overwrite_edits_without_force(project_root: Path) -> None:
-    shutil.copytree(project_root / "profiles", "profiles")
+@pytest.mark.usefixtures("_profiles")
+def test_a_profile_does_not_overwrite_edits_without_force() -> None:
     params = Path("params.yaml")
     assert write_profile("smoke") == ""
     assert write_profile("mini") == "", "the file held a profile"
@@ -194,19 +216,15 @@ def test_a_profile_does_not_overwrite_edits_without_force(project_root: Path) ->
 
 
 @pytest.mark.parametrize("text", ["profile: [", "profile: gone\n", "[]\n"])
-def test_a_file_that_is_no_profile_is_not_overwritten(
-    text: str, project_root: Path
-) -> None:
-    shutil.copytree(project_root / "profiles", "profiles")
+@pytest.mark.usefixtures("_profiles")
+def test_a_file_that_is_no_profile_is_not_overwritten(text: str) -> None:
     Path("params.yaml").write_text(text)
     assert write_profile("smoke").startswith("params.yaml: ")
     assert Path("params.yaml").read_text() == text
 
 
-def test_a_profile_overwrites_values_that_are_committed_or_in_itself(
-    project_root: Path,
-) -> None:
-    shutil.copytree(project_root / "profiles", "profiles")
+@pytest.mark.usefixtures("_profiles")
+def test_a_profile_overwrites_values_that_are_committed_or_in_itself() -> None:
     params = Path("params.yaml")
     assert write_profile("mini") == ""
     params.write_text(params.read_text().replace("\nseed: 0", "\nseed: 7"))

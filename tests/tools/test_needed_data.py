@@ -14,7 +14,7 @@ from softmax_temperature.runner.artifacts import digest_of_text
 from softmax_temperature.runner.errors import InputError
 from softmax_temperature.stages.inputs import input_items
 from softmax_temperature.tools import needed_data
-from softmax_temperature.tools.profiles import render_profile
+from tests.profiles import rendered
 
 PROFILE = """
 papers: [classifier_temperature, focal]
@@ -58,6 +58,9 @@ focal:
 def root(project_root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The empty data.root of a project folder that has the profile `some`."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(
+        needed_data, "render_profile", lambda name: rendered(name, Path("profiles"))
+    )
     Path("profiles").mkdir()
     Path("profiles/defaults.yaml").write_text(
         (project_root / "profiles/defaults.yaml").read_text()
@@ -256,7 +259,7 @@ def test_the_list_is_of_exactly_the_files_that_the_pipeline_reads(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     Path("profiles/some.yaml").write_text(WITH_WEIGHTS)
-    _, params = render_profile("some")
+    _, params = rendered("some", Path("profiles"))
     sources = {item.source for item in input_items(params)}
     assert {"cifar10", "CIFAR-10-C", "glove.txt", "net.safetensors"} < sources
     lines = [line for found in listed(capsys).values() for line in found]
