@@ -203,6 +203,7 @@ def test_scaling_is_advised_for_nearly_all_overconfident_models() -> None:
     assert told.count("scale") >= 19
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_text_page_and_json_give_the_same_advice(tmp_path: Path) -> None:
     report = report_of(1.0, 0)
     sentence = report.data["verdict"]

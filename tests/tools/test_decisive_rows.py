@@ -100,6 +100,7 @@ def test_several_diverged_rows_are_counted() -> None:
         TemperatureScaler().fit(logits, labels)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_command_names_the_row(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -26,6 +26,7 @@ def drawn(seed: int) -> tuple[Any, Any]:
 
 
 @pytest.mark.parametrize("name", ["val", "valid", "validation", "cal", "calibration"])
+@pytest.mark.usefixtures("undrawn")
 def test_validation_rows_in_a_file_are_fitted_under_each_of_their_names(
     name: str, tmp_path: Path
 ) -> None:

@@ -121,6 +121,7 @@ def test_each_wrong_value_has_its_own_line(
     assert "Give finite logits" not in printed
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_columns_of_the_option_are_the_classes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

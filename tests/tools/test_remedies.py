@@ -4,6 +4,7 @@ import ast
 import inspect
 import re
 from collections.abc import Callable, Mapping
+from functools import cache
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -123,6 +124,7 @@ def of_tensors(function: Callable[..., object]) -> Callable[..., object]:
     return called
 
 
+@cache
 def fitted() -> TemperatureScaler:
     return TemperatureScaler().fit(LOGITS, LABELS)
 
@@ -217,6 +219,7 @@ def test_a_message_in_python_names_only_arguments_of_its_function(
 @pytest.mark.parametrize(
     "command", ["calibrate a.npz", "calibrate a.npz --probs", "suggest a.npz"]
 )
+@pytest.mark.usefixtures("undrawn")
 def test_a_message_of_a_command_names_only_its_options(
     command: str, fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -328,6 +331,7 @@ def named_options(message: str) -> set[str]:
     return set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", message))
 
 
+@cache
 def options_of(command: str) -> set[str]:
     done = CliRunner().invoke(cli.app, [command, "--help"], env={"COLUMNS": "200"})
     return named_options(done.stdout)
