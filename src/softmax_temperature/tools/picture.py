@@ -14,7 +14,7 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import matplotlib as mpl
 import numpy as np
@@ -137,41 +137,61 @@ def draw(results: Path, folder: Path) -> list[Path]:
     Returns:
         The paths of the png files.
     """
-    studies = (
-        focal.read(results / FOCAL),
-        cooling.read(results / COOLING),
-        collection.read(results / RULES),
-        temperature_check.read(results / SWEEPS),
-    )
-    table_1 = read_csv(results / COOLING / "tables/table_1.csv")
+    measured = _measured(results)
     names = []
     for page in PAGES:
         with mpl.rc_context(page.settings):
             wide, grid = figures.panels(4, columns=2, width=9.5, row=3.7)
-            _draw_panels(grid, studies, table_1, page)
+            _draw_panels(grid, measured, page)
             figures.save(wide, folder, WIDE + page.suffix, page.endings)
             tall, grid = figures.panels(4, columns=1, width=4.6, row=3.7)
-            _draw_panels(grid, studies, table_1, page)
+            _draw_panels(grid, measured, page)
             figures.save(tall, folder, TALL + page.suffix, page.endings)
         names += [WIDE + page.suffix, TALL + page.suffix]
     return [folder / f"{name}.png" for name in names]
 
 
-def _draw_panels(
-    grid: Sequence[Axes],
-    studies: Sequence[Runs],
-    table_1: pd.DataFrame,
-    page: Page,
-) -> None:
+class _Measured(NamedTuple):
+    """What the panels show; measured once, because each panel is drawn four times."""
+
+    errors: dict[tuple[str, str], Quantity]
+    """The calibration errors that `calibration` returns."""
+    gains: dict[tuple[str, str], Quantity]
+    """The gain in accuracy of each mode of Cooling on each schedule."""
+    table_1: pd.DataFrame
+    """The Cooling study's own Table 1."""
+    rules: Runs
+    """The runs of the study of rules."""
+    temperatures: Runs
+    """The runs of the study of inverse temperatures."""
+
+
+def _measured(results: Path) -> _Measured:
+    """Read the four studies below `results`, and measure what the panels show."""
+    of_modes = cooling.read(results / COOLING)
+    gains = {}
+    for mode in cooling.COOLING_MODES:
+        on_schedules = gain_on_each_schedule(mode).evidence(of_modes).parts
+        for schedule, part in on_schedules.items():
+            gains[mode, schedule] = part
+    return _Measured(
+        errors=calibration(focal.read(results / FOCAL)),
+        gains=gains,
+        table_1=read_csv(results / COOLING / "tables/table_1.csv"),
+        rules=collection.read(results / RULES),
+        temperatures=temperature_check.read(results / SWEEPS),
+    )
+
+
+def _draw_panels(grid: Sequence[Axes], measured: _Measured, page: Page) -> None:
     losses, modes, rules, inverse_temperatures = grid
-    of_losses, of_modes, of_rules, of_temperatures = studies
-    _losses(losses, of_losses, page)
-    _modes(modes, of_modes, table_1, page)
-    _rules(rules, of_rules, page)
-    _inverse_temperatures(inverse_temperatures, of_temperatures, page)
+    _losses(losses, measured.errors, page)
+    _modes(modes, measured.gains, measured.table_1, page)
+    _rules(rules, measured.rules, page)
+    _inverse_temperatures(inverse_temperatures, measured.temperatures, page)
 
 
-def _losses(axes: Axes, runs: Runs, page: Page) -> None:
+def _losses(axes: Axes, parts: Mapping[tuple[str, str], Quantity], page: Page) -> None:
     """Draw the calibration error of each loss, before and after temperature scaling.
 
     The error is measured after the last epoch. The temperature is the one with the
@@ -182,7 +202,6 @@ def _losses(axes: Axes, runs: Runs, page: Page) -> None:
     )
     crosses = printed.astype({"value": float}).set_index(["metric", "method"])["value"]
     losses = list(focal.TABLE_1_LOSSES)
-    parts = calibration(runs)
     for scaling, (metric, hue, shift) in _SCALINGS.items():
         dots = [_estimate(parts.get((scaling, loss))) for loss in losses]
         colour = page.colour(figures.HUES[hue])
@@ -276,7 +295,12 @@ def _without_schedule(table_1: pd.DataFrame) -> dict[str, tuple[float, float, in
     }
 
 
-def _modes(axes: Axes, runs: Runs, table_1: pd.DataFrame, page: Page) -> None:
+def _modes(
+    axes: Axes,
+    parts: Mapping[tuple[str, str], Quantity],
+    table_1: pd.DataFrame,
+    page: Page,
+) -> None:
     """Draw the accuracy that each mode of Cooling adds, measured as in the claims.
 
     The row below the first shows the gains over all seeds. Its label gives the numbers
@@ -284,11 +308,6 @@ def _modes(axes: Axes, runs: Runs, table_1: pd.DataFrame, page: Page) -> None:
     """
     gains = gains_over_all_seeds(table_1)
     _, _, without = _without_schedule(table_1)["none"]
-    parts = {}
-    for mode in cooling.COOLING_MODES:
-        on_schedules = gain_on_each_schedule(mode).evidence(runs).parts
-        for schedule, part in on_schedules.items():
-            parts[mode, schedule] = part
     trained = {schedule for _, schedule in parts}
     schedules = [name for name in SCHEDULE_WORDS if SCHEDULES[name] in trained]
     names = [SCHEDULE_WORDS[name] for name in schedules]
