@@ -10,6 +10,7 @@ untrained backbones, because the paper has none.
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 
 from softmax_temperature.dataset_statistics import STATISTICS
@@ -94,10 +95,13 @@ def _against(name: str) -> Correlation:
 
 def _rank(runs: Runs, chosen: pd.DataFrame) -> str:
     """A note on the rank of feats_corr among all statistics, by |r|."""
-    optima = BEST_INVERSE_TEMPERATURE.of(runs, chosen).to_numpy()
-    absolute = {
-        name: abs(correlation(statistic(name).of(runs, chosen).to_numpy(), optima))
+    optima = BEST_INVERSE_TEMPERATURE.of(runs, chosen).to_numpy(np.float64)
+    measured = {
+        name: statistic(name).of(runs, chosen).to_numpy(np.float64)
         for name in STATISTICS
+    }
+    absolute = {
+        name: abs(correlation(values, optima)) for name, values in measured.items()
     }
     ranked = sorted(absolute, key=lambda name: -absolute[name])
     place = ranked.index(STRONGEST) + 1
