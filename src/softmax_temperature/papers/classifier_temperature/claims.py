@@ -95,9 +95,9 @@ def _against(name: str) -> Correlation:
 
 def _rank(runs: Runs, chosen: pd.DataFrame) -> str:
     """A note on the rank of feats_corr among all statistics, by |r|."""
-    optima = BEST_INVERSE_TEMPERATURE.of(runs, chosen).to_numpy(np.float64)
+    optima = np.asarray(BEST_INVERSE_TEMPERATURE.of(runs, chosen), np.float64)
     measured = {
-        name: statistic(name).of(runs, chosen).to_numpy(np.float64)
+        name: np.asarray(statistic(name).of(runs, chosen), np.float64)
         for name in STATISTICS
     }
     absolute = {
