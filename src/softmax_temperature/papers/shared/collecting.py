@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pandas as pd
-from pandas.api.types import is_bool_dtype, is_numeric_dtype
 
 from softmax_temperature.papers.shared import results
 from softmax_temperature.papers.shared.files import DIGITS, rounded
@@ -32,7 +31,6 @@ from softmax_temperature.papers.shared.runs import (
     SEED,
     Runs,
     check,
-    long_form,
     read_runs,
     renumbered,
 )
@@ -385,13 +383,13 @@ def _still_declared(
         f"{cell['stage']}/{cell['cell']}": records["parameters"][cell["parameters"]]
         for cell in records["cells"]
     }
-    cells = set(recorded.table[CELL])
+    by_cell = dict(iter(recorded.table.groupby(CELL, sort=False)))
     return {
         run.name
         for run in declared
-        if run.name in cells
+        if run.name in by_cell
         and _same_parameters(run, parameters.get(run.name))
-        and len(_rows_of(recorded, run).table) >= len(run.variants)
+        and len(_runs_of(by_cell[run.name], run)) >= len(run.variants)
     }
 
 
@@ -420,12 +418,8 @@ def _agree(declared: Any, recorded: Any) -> bool:
 
 def _rows_of(recorded: Runs, run: DeclaredRun) -> Runs:
     """The recorded rows of `run`, with the factors that are now declared."""
-    table = recorded.table[recorded.table[CELL] == run.name]
-    for name, value in run.factors.items():
-        if name in table:
-            table = table[_equals(table[name], value)]
-    if any(run.variants):
-        table = _in_order(table, run.variants)
+    of_cell = recorded.table[recorded.table[CELL] == run.name]
+    table = _runs_of(of_cell, run)
     chosen = table.index
     measurements = recorded.measurements
     return Runs(
@@ -434,6 +428,20 @@ def _rows_of(recorded: Runs, run: DeclaredRun) -> Runs:
         measurements[measurements[RUN].isin(chosen)],
         {name: rows[rows[RUN].isin(chosen)] for name, rows in recorded.tables.items()},
     )
+
+
+def _runs_of(of_cell: pd.DataFrame, run: DeclaredRun) -> pd.DataFrame:
+    """The recorded runs of a cell that have the factors and a variant of `run`."""
+    declared = {name: run.factors[name] for name in run.factors if name in of_cell}
+    # Compare single values: a cell has few runs, and operations on columns are slow.
+    is_same = [
+        all(map(_equal, values, declared.values()))
+        for values in of_cell[list(declared)].itertuples(index=False, name=None)
+    ]
+    table = of_cell[is_same]
+    if any(run.variants):
+        return _in_order(table, run.variants)
+    return table
 
 
 def _in_order(table: pd.DataFrame, variants: Sequence[Row]) -> pd.DataFrame:
@@ -461,14 +469,9 @@ def _count(declared: Iterable[DeclaredRun]) -> int:
     return sum(len(run.variants) for run in declared)
 
 
-def _equals(column: pd.Series[Any], value: Any) -> pd.Series[bool]:
-    if value is None or value == "":
-        return column.isna()
-    if is_numeric_dtype(column) and not is_bool_dtype(column):
-        number = pd.to_numeric(str(value), errors="coerce")
-        # Compare with a tolerance, because files have fewer digits than the parameters.
-        return (column - number).abs() <= 10.0 ** (1 - DIGITS) * abs(number)
-    return column.astype(str) == str(value)
+def _equal(recorded: Any, declared: Any) -> bool:
+    """Whether a recorded factor is the declared one, as a file writes it."""
+    return _key(recorded) == _key(declared) or str(recorded) == str(declared)
 
 
 def _as_runs(
@@ -482,15 +485,32 @@ def _as_runs(
         {**run.factors, **factors, DEVICE: device, **measured.facts, CELL: run.name}
         for factors in run.variants
     ]
-    values = pd.DataFrame([{RUN: 0, "scaled": False, **row} for row in measured.rows])
-    if values.empty:
-        values = pd.DataFrame(columns=KEYS)
     tables = {}
     for name, columns in shapes.items():
         numbered = [{RUN: 0, **row} for row in measured.tables.get(name, ())]
         tables[name] = pd.DataFrame(numbered, columns=[RUN, *columns])
     table = pd.DataFrame(rows).rename_axis(index=RUN)
-    return Runs(table, long_form(values), tables)
+    return Runs(table, _values(list(measured.rows)), tables)
+
+
+def _values(rows: Sequence[Row]) -> pd.DataFrame:
+    """The values in `rows`, metric by metric, in long form (see `Runs`)."""
+    metrics = dict.fromkeys(name for row in rows for name in row if name not in KEYS)
+    values = [
+        (
+            row.get(RUN, 0),
+            row["split"],
+            row["epoch"],
+            row.get("scaled", False),
+            metric,
+            row[metric],
+        )
+        for metric in metrics
+        for row in rows
+        if metric in row
+    ]
+    table = pd.DataFrame(values, columns=LONG)
+    return table.astype({"scaled": bool, "value": float}).dropna(subset="value")
 
 
 def _together(parts: Sequence[Runs], shapes: Mapping[str, Sequence[str]]) -> Runs:
