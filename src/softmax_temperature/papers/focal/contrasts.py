@@ -24,13 +24,14 @@ from softmax_temperature.papers.shared.contrasts import (
     Ratio,
     cells_of_runs,
     not_tested,
+    one_run_each,
     reasons,
 )
 from softmax_temperature.papers.shared.metrics import (
     Average,
-    Epochs,
     Measure,
     Metric,
+    is_lost,
 )
 from softmax_temperature.papers.shared.runs import CELL, Runs
 from softmax_temperature.papers.shared.statistics import Estimate, OverTasks, Task
@@ -128,36 +129,33 @@ class LeastDifference(Difference):
     """Each pair's smallest difference over the recorded epochs.
 
     The smallest difference is above 0 if the value of the first run exceeds that of the
-    second after every recorded epoch. The metric `of` has a value for each epoch.
+    second after every recorded epoch. The metric `of` has a value for each epoch, and
+    no value for a lost run; its attributes `epochs` and `complement` are not used.
     """
 
     of: Metric
 
     def differences(self, runs: Runs) -> pd.Series[float]:
         """The smallest difference over the epochs, indexed by the factors of a pair."""
-        rows = runs.measured(self.of.name, split=self.of.split)
-        rows = rows[rows["run"].isin(runs.select(self.among).index)]
-        at_each = []
-        for epoch in sorted(set(rows["epoch"])):
-            at = replace(self, of=replace(self.of, epochs=_at(epoch)))
-            at_each.append(Difference.differences(at, runs))
-        if not at_each:
-            return Difference.differences(self, runs)
-        return pd.concat(at_each, axis="columns").min(axis="columns")
+        at_each_epoch = super().differences(runs)
+        return at_each_epoch.groupby(level=self._keys).min()
+
+    def _numbers(
+        self, runs: Runs, chosen: pd.DataFrame, measure: Measure
+    ) -> pd.DataFrame:
+        """One side's values at each recorded epoch, indexed by pair and epoch."""
+        assert isinstance(measure, Metric), "only a metric has a value for each epoch"
+        rows = one_run_each(chosen, self._keys)
+        rows = self._compared(rows[~is_lost(rows)])
+        values = runs.measured(measure.name, split=measure.split, scaled=measure.scaled)
+        at_each_epoch = rows.merge(values, left_index=True, right_on="run")
+        numbers = at_each_epoch.rename(columns={"value": "number"})
+        return numbers.set_index([*self._keys, "epoch"])
 
 
 @dataclass(frozen=True, kw_only=True)
-class LeastRatio(LeastDifference, Ratio):
+class LeastRatio(Ratio, LeastDifference):
     """Each pair's smallest logarithm of a ratio over the recorded epochs."""
-
-
-def _at(epoch: float) -> Epochs:
-    """Build the function that reduces a metric to each run's value after `epoch`."""
-
-    def value(values: pd.DataFrame, _: pd.DataFrame) -> pd.Series[float]:
-        return values[values["epoch"] == epoch].set_index("run")["value"]
-
-    return value
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -389,11 +389,20 @@ class Difference(Declared):
 
         The other columns are the run's cell and the factors in `sharing`.
         """
-        keys = [*self.tasks, *self.averaged_over, *self.paired_by]
+        distinct = one_run_each(chosen, self._keys)
+        rows = self._compared(distinct)
+        return rows.assign(number=measure.of(runs, distinct)).set_index(self._keys)
+
+    @property
+    def _keys(self) -> list[str]:
+        """The factors of a pair: the two runs of a pair agree in them."""
+        return [*self.tasks, *self.averaged_over, *self.paired_by]
+
+    def _compared(self, chosen: pd.DataFrame) -> pd.DataFrame:
+        """The factors of a pair, the factors in `sharing`, and the cell of each run."""
+        keys = self._keys
         common = [name for name in self.sharing if name in chosen and name not in keys]
-        distinct = one_run_each(chosen, keys)
-        rows = distinct[[*keys, *common, CELL]]
-        return rows.assign(number=measure.of(runs, distinct)).set_index(keys)
+        return chosen[[*keys, *common, CELL]]
 
     def _why_none(self, runs: Runs) -> str:
         sides = ((self.first, self.of), (self.second, self.of_second or self.of))
