@@ -136,6 +136,15 @@ def test_a_doubt_about_the_error_alone_names_the_temperature_that_likelihood_pre
     assert advise(evidence) == (False, f"{LEAVE}{words}")
 
 
+def test_a_temperature_of_other_rows_that_raises_the_error_is_said_to() -> None:
+    evidence = CLEAR._replace(after=0.2632, change=(0.155, 0.229))
+    words = (
+        "by NLL, T = 2.72 [2.53, 2.91], but scaling by T raises the ECE (change +17.7 "
+        "[+15.5, +22.9] points); the rows on which T was fitted may differ from these."
+    )
+    assert advise(evidence) == (False, f"{LEAVE}{words}")
+
+
 def test_a_miscalibration_that_only_the_likelihood_shows_is_not_denied() -> None:
     evidence = CLEAR._replace(
         change=(-0.09, 0.01), nll_change=-0.103, nll_interval=(-0.199, -0.0174)

@@ -901,3 +901,22 @@ def test_one_diverged_row_makes_no_column_a_summary() -> None:
     checked_logits(logits, labels)
     frame = pd.DataFrame(logits, columns=[f"logit_{place}" for place in range(5)])
     check_frame(frame, labels, "logits")
+
+
+def test_percentages_in_one_column_are_named_as_they_were_given() -> None:
+    percentages = 100 * torch.rand(500, generator=torch.Generator().manual_seed(0))
+    labels = (percentages > 50).long()
+    message = (
+        rf"probs must be numbers in \[0, 1\], got {percentages[0]:.6g} in row 0. "
+        "Divide percentages by 100."
+    )
+    with pytest.raises(ArgumentError, match=message):
+        calibrate(percentages, labels, kind="probs")
+
+
+def test_negated_log_probabilities_are_named_with_the_way_back() -> None:
+    logits = torch.randn(500, 10, generator=torch.Generator().manual_seed(0))
+    surprisals = -logits.double().log_softmax(1)
+    labels = torch.arange(500) % 10
+    with pytest.raises(ArgumentError, match=r"negated log-probabilities, give exp\(-"):
+        calibrate(surprisals, labels, kind="probs")

@@ -706,3 +706,31 @@ def test_minus_one_is_no_class_beside_three_others() -> None:
     assert ignoring.temperature_ == expected
     moods = drawn[:, :3].argmax(axis=1) - 1
     assert TemperatureScaler().fit(logits[:, :3], moods).classes_.tolist() == [-1, 0, 1]
+
+
+@pytest.mark.parametrize("kind", ["array", "tensor"])
+@pytest.mark.parametrize("classes", [129, 200])
+def test_labels_that_wrapped_in_a_narrow_type_are_refused(
+    kind: str, classes: int
+) -> None:
+    generator = torch.Generator().manual_seed(0)
+    logits = 4 * torch.randn(3000, classes, generator=generator, dtype=torch.float64)
+    labels = logits.argmax(1)
+    labels[:1500] = torch.randint(classes, (1500,), generator=generator)
+    narrow: Any = labels.to(torch.int8)
+    given: Any = logits
+    if kind == "array":
+        narrow, given = narrow.numpy(), logits.numpy()
+    with pytest.raises(ValueError, match="Convert the original labels to int64"):
+        TemperatureScaler().fit(given, narrow)
+    assert TemperatureScaler().fit(logits, labels).temperature_ > 0
+
+
+def test_padding_in_a_narrow_type_is_ignored() -> None:
+    logits = 3 * torch.randn(500, 10, generator=torch.Generator().manual_seed(0))
+    labels = logits.argmax(1)
+    labels[:250] = torch.arange(250) % 10
+    labels[::10] = -100
+    narrow = TemperatureScaler().fit(logits, labels.to(torch.int8))
+    wide = TemperatureScaler().fit(logits, labels)
+    assert narrow.temperature_ == wide.temperature_

@@ -97,7 +97,9 @@ def _doubts(evidence: Evidence, temperature: str, change: str) -> list[str]:
         before = f"{100 * evidence.before:.1f}"
         floor = f"{100 * evidence.noise_floor:.1f}"
         doubts.append(f"an ECE of {before} % is not above its noise floor, {floor} %")
-    if evidence.change[1] >= 0:
+    if evidence.change[0] > 0:
+        doubts.append(f"scaling by T raises the ECE (change {change} points)")
+    elif evidence.change[1] >= 0:
         doubts.append(f"scaling by T may not lower the ECE (change {change} points)")
     return doubts
 
@@ -110,7 +112,10 @@ def _leave(evidence: Evidence, temperature: str, doubts: list[str]) -> str:
         # show.
         if evidence.nll_interval[1] < 0 and evidence.change[0] < 0:
             return _probably(evidence, temperature, reason)
-        reason = f"by NLL, T = {temperature}, but {reason}; more rows may decide"
+        outlook = "more rows may decide"
+        if evidence.change[0] > 0:
+            outlook = "the rows on which T was fitted may differ from these"
+        reason = f"by NLL, T = {temperature}, but {reason}; {outlook}"
     # The interval for the ECE of a calibrated model excludes 0 now and then, but its
     # lower end hardly ever exceeds the noise floor.
     if evidence.before_low <= evidence.noise_floor:

@@ -1649,6 +1649,13 @@ def _sum_remedy(table: Tensor) -> str:
     return "Divide each row by its sum."
 
 
+def _are_surprisals(table: NDArray[np.float64]) -> bool:
+    """Whether all rows are -log p of probabilities p that sum to one."""
+    if table.min() < 0:
+        return False
+    return bool((np.abs(np.exp(-table).sum(axis=1) - 1) < SUM_TOLERANCE).all())
+
+
 def _prob_table(values: NDArray[Any], name: str) -> NDArray[np.float64]:
     """Convert probabilities to a float64 table (n, classes), and check its rows.
 
@@ -1683,17 +1690,32 @@ def _prob_table(values: NDArray[Any], name: str) -> NDArray[np.float64]:
             "Correct such rows, or remove them.",
         )
     row = int(wrong.int().argmax())
-    remedies = []
-    if exact[row].min() >= 0:
-        remedies.append(_sum_remedy(table))
+    remedies = _prob_remedies(values, exact[row], table)
     if share >= 1 - SUM_SHARE:
         remedies.append("If these are logits, omit kind='probs'.")
-    raise ArgumentError(
-        f"{name} must be rows of numbers in [0, 1] that sum to one, got a minimum "
-        f"of {exact[row].min():.6g} and a sum of {exact[row].sum():.6g} in row "
-        f"{row}",
-        " ".join(remedies),
-    )
+    if single:
+        what = f"numbers in [0, 1], got {values[row, 0]:.6g} in row {row}"
+    else:
+        what = (
+            "rows of numbers in [0, 1] that sum to one, got a minimum of "
+            f"{exact[row].min():.6g} and a sum of {exact[row].sum():.6g} in row {row}"
+        )
+    raise ArgumentError(f"{name} must be {what}", " ".join(remedies))
+
+
+def _prob_remedies(
+    values: NDArray[Any], row: NDArray[np.float64], table: Tensor
+) -> list[str]:
+    """Remedies for `values` that are no probabilities, of which `row` is one.
+
+    `table` holds the values with a column per class.
+    """
+    if values.shape[1] == 1:
+        are_percentages = values.min() >= 0 and values.max() <= 100
+        return ["Divide percentages by 100."] if are_percentages else []
+    if _are_surprisals(table.numpy()):
+        return ["If these are negated log-probabilities, give exp(-x)."]
+    return [_sum_remedy(table)] if row.min() >= 0 else []
 
 
 def _rounding_unit(values: NDArray[Any]) -> float:

@@ -24,6 +24,7 @@ from softmax_temperature.metrics.checks import (
     ArgumentError,
     all_finite,
     check_count,
+    check_not_wrapped,
     check_one_tensor,
     check_positive,
     is_transformed,
@@ -188,6 +189,7 @@ class TemperatureScaler(
         refuse_label_column(logits, labels, "X")
         # If there is a single column, it is the logit of class 1 of two classes.
         self.classes_ = np.arange(max(2, self.n_features_in_))
+        _check_not_wrapped(y, labels, len(self.classes_))
         if not as_columns and not _are_columns(labels, len(self.classes_)):
             _check_grades(logits, labels)
             self.classes_, labels = _numbered(labels, len(self.classes_))
@@ -572,6 +574,19 @@ def _check_values(logits: Any) -> None:
         f"X must be finite, got {value} in {where}, column {column}",
         "Remove rows with NaN or inf." if math.isnan(value) else OVERFLOWED,
     )
+
+
+def _check_not_wrapped(y: Any, labels: Any, classes: int) -> None:
+    """Refuse labels `y` in a type too narrow for the classes.
+
+    `labels` are those of `y` that have a class.
+    """
+    numbers = labels if isinstance(labels, Tensor) else np.asarray(labels)
+    is_integer = getattr(getattr(y, "dtype", None), "kind", "") in ("i", "u")
+    is_integer |= isinstance(y, Tensor) and not y.is_floating_point()
+    if is_integer and numbers.ndim == 1 and len(numbers):
+        bounds = (int(numbers.min()), int(numbers.max()))
+        check_not_wrapped(y, bounds, classes, "y")
 
 
 def _are_columns(labels: NDArray[Any], columns: int) -> bool:
