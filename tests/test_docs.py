@@ -468,6 +468,11 @@ def test_the_readme_counts_the_claims_of_focal_loss_that_hold_and_are_untested()
         f"model, and {in_words(len(two_seeds))} rest on two seeds.",
     )
     assert_says("README.md", f"`focal_full` ({count} claims of focal loss")
+    verdicts = Counter(map(secondary_verdict, untested_claims(CLAIMS["focal"])))
+    assert_says(
+        "README.md",
+        f"Secondary studies contradict {verdicts[CONTRADICTED]} of the {count}.",
+    )
 
 
 def test_the_page_on_focal_loss_counts_claims_that_hold_and_are_untested() -> None:
@@ -618,10 +623,11 @@ def test_the_effects_of_the_readme_are_those_of_the_claims() -> None:
                 scale * found["published"], abs=0.5 * 10**-digits
             )
     assert levels["focal"] == levels["temperature_check"]
+    texts = 100 * SIDES["text", "flsd-53-calibrates-after-scaling"]["level"]
     said = " ".join(TEXTS["README.md"].split())
     assert (
-        f"level {levels['focal']} for focal loss (texts 90 %, translation 95 %) and "
-        f"Temperature check, {levels['cooling']} for Cooling and "
+        f"level {levels['focal']} for focal loss (texts {texts:.0f} %, translation "
+        f"95 %) and Temperature check, {levels['cooling']} for Cooling and "
         f"{levels['classifier_temperature']} for cosine classifiers"
     ) in said
 

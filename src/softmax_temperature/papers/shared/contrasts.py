@@ -369,10 +369,16 @@ class Difference(Declared):
         differences = self.differences(runs)
         if differences.empty:
             return Evidence({}, {"": self._why_none(runs)}, behind)
+        if reason := self._why_unusable(differences):
+            return Evidence({}, {"": reason}, behind)
         if self.averaged_over:
             keys = [*self.tasks, *self.paired_by]
             differences = _averaged(differences, keys, self.tasks)
         return Evidence({"": self._over_tasks(differences, first)}, {}, behind)
+
+    def _why_unusable(self, _: pd.Series[float]) -> str:
+        """Why the differences give no estimate; "" if they give one."""
+        return ""
 
     def _sides(self, runs: Runs) -> tuple[pd.DataFrame, ...]:
         return tuple(
@@ -430,22 +436,20 @@ class Ratio(Difference):
         """The unit of the estimates."""
         return self.unit_as or f"logarithm of the ratio of {self.of.unit}"
 
-    def _whole(self, runs: Runs) -> Evidence:
-        differences = self.differences(runs)
+    def _why_unusable(self, differences: pd.Series[float]) -> str:
         infinite = int((~np.isfinite(differences)).sum())
-        if infinite:
-            reason = (
-                f"in {infinite} of {len(differences)} pairs a value is 0, so their "
-                f"ratio has no logarithm: {source_text(self.of)}"
-            )
-            return Evidence({}, {"": reason}, all_runs(self._sides(runs)))
-        return super()._whole(runs)
+        if not infinite:
+            return ""
+        return (
+            f"in {infinite} of {len(differences)} pairs a value is 0, so their ratio "
+            f"has no logarithm: {source_text(self.of)}"
+        )
 
     def _numbers(
         self, runs: Runs, chosen: pd.DataFrame, measure: Measure
     ) -> pd.DataFrame:
         rows = super()._numbers(runs, chosen, measure)
-        # The logarithm of 0 is -inf, which `_whole` gives as the reason.
+        # The logarithm of 0 is -inf, which `_why_unusable` names.
         with np.errstate(divide="ignore"):
             return rows.assign(number=np.log(rows["number"]))
 
